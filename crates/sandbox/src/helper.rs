@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::fence::{HANDED_DOWN, HandedDown, Mounted, NetworkMode, Policy, apply};
-use crate::mark::{behind_name, has_ended};
+use crate::mark::{behind_name, has_ended, stat_of};
 use crate::proxy;
 use crate::spawner::be_ended_first;
 
@@ -378,6 +378,10 @@ const STOPS_MAX: usize = 100;
 /// Kills every descendant until none is left; orphans have become our own children.
 fn end_descendants() {
     use rustix::process::{Signal, WaitOptions, kill_process, wait};
+    // As the subreaper we inherit every orphan: without children there are no descendants, and nothing to look for.
+    if matches!(wait(WaitOptions::NOHANG), Err(rustix::io::Errno::CHILD)) {
+        return;
+    }
     // A process that is killed makes room for another one. So all stop first: a fork bomb would else start faster than this kills.
     let mut stopped = std::collections::BTreeSet::new();
     for _ in 0..STOPS_MAX {
@@ -391,7 +395,6 @@ fn end_descendants() {
         }
     }
     loop {
-        // As the subreaper we inherit every orphan: without children there are no descendants.
         if matches!(wait(WaitOptions::NOHANG), Err(rustix::io::Errno::CHILD)) {
             return;
         }
@@ -410,11 +413,11 @@ fn end_descendants() {
 fn descendants() -> Vec<i32> {
     let mut parents: Vec<(i32, i32)> = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        let folder = entry.path();
-        let stat = std::fs::read_to_string(folder.join("stat")).unwrap_or_default();
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        let folder = format!("/proc/{pid}");
+        let stat = stat_of(&folder);
         let parent = behind_name(&stat).nth(1).and_then(|parent| parent.parse().ok());
-        if let Some(parent) = parent.filter(|_| !has_ended(&folder.to_string_lossy())) {
+        if let Some(parent) = parent.filter(|_| !has_ended(&folder, &stat)) {
             parents.push((pid, parent));
         }
     }

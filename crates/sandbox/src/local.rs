@@ -285,6 +285,15 @@ impl LocalExecutor {
         Ok(())
     }
 
+    /// Whether no former command has left something that a person has to look at.
+    ///
+    /// # Errors
+    /// [`Error::Exchanged`] and [`Error::NotRestored`]: commands are refused until a person says [`accept_git`](Self::accept_git).
+    pub async fn looked_at(&self) -> Result<()> {
+        let guard = self.guard.clone();
+        self.on_files(move |_| guard.looked_at()).await
+    }
+
     /// The fence that holds here.
     async fn fence(&self) -> Result<&(Option<Method>, FenceReport)> {
         let found = self.fence.get(&self.spawner, &self.room).await;
@@ -427,19 +436,15 @@ impl LocalExecutor {
     }
 
     /// Refuses further commands where the person's git obeys something now that it did not when the last command began, because
-    /// their settings name it since: the command may have written it.
-    async fn refuse_newly_named(&self, method: &Method, before: &Places) -> Result<()> {
-        // The last one to end looks: until then, settings can be a command's.
-        if self.is_in_use().await? {
-            return Ok(());
-        }
+    /// their settings name it since: the command may have written it. In the turn in which the last one ended: a command that is
+    /// under way can change settings, and one that begins meanwhile would take what is named by then for the person's.
+    async fn refuse_newly_named(&self, method: &Method, before: &Places, turn: &Turn) -> Result<()> {
         let names = self.places(method).await?.named_since(before, method.tier == Tier::Full);
-        if names.is_empty() || self.is_in_use().await? {
+        if names.is_empty() {
             return Ok(());
         }
         let names = named(&names, git::NAMED_MAX);
-        let (guard, told) = (self.guard.clone(), names.clone());
-        self.on_files(move |_| guard.refuse_until_accepted(told)).await?;
+        turn.refuse_until_accepted(names.clone())?;
         Err(Error::Exchanged { names })
     }
 
@@ -520,12 +525,10 @@ impl LocalExecutor {
             let (room, guard, changes_files) = (Arc::clone(&self.room), self.guard.clone(), command.changes_files);
             return self
                 .on_files(move |tree| {
-                    let in_use = guard.is_in_use();
-                    let alone = if changes_files { Some(guard.alone()?) } else { None };
-                    let git = tree.dir().symlink_metadata(".git");
-                    if git.is_err() && in_use {
+                    if tree.dir().symlink_metadata(".git").is_err() && guard.is_in_use() {
                         return Err(Error::CommandUnderWay);
                     }
+                    let alone = if changes_files { Some(guard.alone()?) } else { None };
                     Ok((git::of_git_itself(&room.top, room.outer.as_ref()).with(alone)?, None))
                 })
                 .await;
@@ -648,13 +651,19 @@ impl Executor for LocalExecutor {
             };
             let result = run_in(&self.spawner, &self.room, method, command.into(), fence, watch, &held).await;
             // Before the result: a command that has left git armed has not simply ended.
-            let mut restored = self.on_files(move |_| held.end()).await?;
+            let (mut restored, turn) = self.on_files(move |_| held.end()).await?;
             if let Some(before) = before {
                 restored.extend(self.forget_repositories(method, before).await?);
-                restored.extend(self.settle().await?);
             }
-            if let Some(places) = &places {
-                self.refuse_newly_named(method, places).await?;
+            // Else the command that ends last does this.
+            if let Some(turn) = turn {
+                if before.is_some() {
+                    restored.extend(self.settle_in(method, &turn).await?);
+                }
+                if let Some(places) = &places {
+                    self.refuse_newly_named(method, places, &turn).await?;
+                }
+                turn.end();
             }
             let refs_changed = match refs {
                 Some(refs) => refs.changes(&self.refs().await?),

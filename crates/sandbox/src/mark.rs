@@ -5,15 +5,17 @@
 //! calls can keep from being changed. `RLIMIT_LOCKS` takes 64 bits, and has limited nothing since Linux 2.4.25.
 
 use std::collections::BTreeSet;
-use std::fs::{read_dir, read_to_string};
+use std::fs::{File, read_dir};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{Error, ErrorKind, Result};
+use std::io::{Error, ErrorKind, Read, Result};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 /// The name of the limit in `/proc`.
 const LIMIT_IN_PROC: &str = "Max file locks";
+/// More than any file in `/proc` has that is read here: a page, which the kernel fills at most by one call.
+const PROC_FILE_BYTES_MAX: usize = 4096;
 /// Bits that tell the commands of a workspace apart.
 const COMMAND_BITS: u32 = 31;
 /// The highest bit stays unset: `unlimited` is all bits.
@@ -75,11 +77,10 @@ impl Mark {
     /// Whether a process carries this mark and still runs.
     fn is_on_process(self, pid: Pid) -> bool {
         let folder = format!("/proc/{}", pid.as_raw_nonzero());
-        // A process that has ended meanwhile has no such file.
-        let limits = read_to_string(format!("{folder}/limits")).unwrap_or_default();
+        let limits = read_in_proc(&format!("{folder}/limits"));
         let line = limits.lines().find_map(|line| line.strip_prefix(LIMIT_IN_PROC));
         let hard = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
-        hard.is_some_and(|hard| self.is_on(hard)) && !has_ended(&folder)
+        hard.is_some_and(|hard| self.is_on(hard)) && !has_ended(&folder, &stat_of(&folder))
     }
 }
 
@@ -118,7 +119,7 @@ impl Sweep {
     /// Stops the whole process group in one call, in the middle of which no member can fork. All members belong to the command,
     /// because a command begins a session of its own. The number of the group stays in use as long as this stopped member lives.
     fn stop_group(&self, pid: Pid) {
-        let stat = read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+        let stat = stat_of(&format!("/proc/{}", pid.as_raw_nonzero()));
         let group = behind_name(&stat).nth(2).and_then(|group| Pid::from_raw(group.parse().ok()?));
         if let Some(group) = group.filter(|_| self.mark.is_on_process(pid)) {
             let _ = kill_process_group(group, Signal::STOP);
@@ -153,20 +154,32 @@ impl Sweep {
 fn newest_first() -> Vec<i32> {
     let entries = read_dir("/proc").into_iter().flatten().flatten();
     let mut numbers: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    let newest = read_to_string("/proc/loadavg").unwrap_or_default();
+    let newest = read_in_proc("/proc/loadavg");
     let newest: i32 = newest.split_whitespace().last().and_then(|last| last.parse().ok()).unwrap_or(i32::MAX);
     numbers.sort_unstable_by_key(|number| (*number > newest, std::cmp::Reverse(*number)));
     numbers
 }
 
-/// Whether a process has ended: it is a zombie without a living thread. The main thread alone may exit while others run.
-pub(crate) fn has_ended(folder: &str) -> bool {
-    let stat = read_to_string(format!("{folder}/stat")).unwrap_or_default();
-    match behind_name(&stat).next() {
+/// The line about the process of a folder in `/proc`; none, if it has ended and was waited for.
+pub(crate) fn stat_of(folder: &str) -> String {
+    read_in_proc(&format!("{folder}/stat"))
+}
+
+/// Whether a process has ended, whose line is `stat`: it is a zombie without a living thread. The main thread alone may exit while
+/// others run.
+pub(crate) fn has_ended(folder: &str, stat: &str) -> bool {
+    match behind_name(stat).next() {
         None | Some("X") => true,
         Some("Z") => read_dir(format!("{folder}/task")).into_iter().flatten().count() <= 1,
         Some(_) => false,
     }
+}
+
+/// A short file in `/proc` by one call, since the kernel writes it anew for each. It is empty where the process is gone.
+fn read_in_proc(path: &str) -> String {
+    let mut text = [0; PROC_FILE_BYTES_MAX];
+    let length = File::open(path).and_then(|mut file| file.read(&mut text)).unwrap_or_default();
+    String::from_utf8_lossy(text.get(..length).unwrap_or_default()).into_owned()
 }
 
 /// The state of a process, its parent, its group and so on, from its line in `/proc`. The name before them may hold anything, so

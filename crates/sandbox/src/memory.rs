@@ -62,17 +62,51 @@ impl Used {
 
 /// The memory of this machine or, where that is less, of the container that this process runs in. Bytes.
 pub fn machine_memory_bytes() -> u64 {
-    let total = meminfo(&["MemTotal:"]).unwrap_or(UNKNOWN_BYTES);
-    let of_container = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
-        .iter()
-        .filter_map(|path| read_to_string(path).ok()?.trim().parse::<u64>().ok())
-        .min();
-    of_container.map_or(total, |limit| limit.min(total))
+    Machine::now().total()
 }
 
-/// What the machine has left, in bytes.
-pub(crate) fn machine_memory_left() -> u64 {
-    meminfo(&["MemAvailable:"]).unwrap_or(u64::MAX)
+/// What the kernel tells of the whole machine's memory at one time: it takes much longer to tell it than to read it.
+struct Machine(String);
+
+impl Machine {
+    fn now() -> Self {
+        Self(read_to_string("/proc/meminfo").unwrap_or_default())
+    }
+
+    /// The sum of these lines in bytes; `None` where the first is not there.
+    fn sum(&self, names: &[&str]) -> Option<u64> {
+        names.first().is_some_and(|name| self.0.contains(name)).then(|| sum_of(&self.0, names))
+    }
+
+    fn total(&self) -> u64 {
+        let total = self.sum(&["MemTotal:"]).unwrap_or(UNKNOWN_BYTES);
+        of_container().map_or(total, |limit| limit.min(total))
+    }
+
+    /// What is left.
+    fn left(&self) -> u64 {
+        self.sum(&["MemAvailable:"]).unwrap_or(u64::MAX)
+    }
+
+    /// What files in memory use, whoever made them; some of them may be swapped out.
+    fn shared_by_all(&self) -> u64 {
+        let [all, free] = ["SwapTotal:", "SwapFree:"].map(|name| self.sum(&[name]).unwrap_or(0));
+        let swapped = all.saturating_sub(free);
+        self.sum(&["Shmem:", "Hugetlb:"]).map_or(u64::MAX, |files| files.saturating_add(swapped))
+    }
+
+    /// What the kernel has taken for itself and cannot give back at once, without what it takes for pages.
+    fn kernel(&self) -> u64 {
+        self.sum(&["SUnreclaim:"]).unwrap_or(0)
+    }
+}
+
+/// The limit of the container that this process runs in, in bytes.
+fn of_container() -> Option<u64> {
+    ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
+        .iter()
+        .filter_map(|path| read_to_string(path).ok()?.trim().parse::<u64>().ok())
+        .min()
 }
 
 /// Whether the machine runs out although it had enough when the command began. The command may have taken it where no
@@ -101,15 +135,15 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn new(root: u32, limit: u64, private: Vec<PathBuf>) -> Self {
-        let (total, left_before) = (machine_memory_bytes(), machine_memory_left());
+        let machine = Machine::now();
         Self {
             root,
             limit,
             private,
-            total,
-            left_before,
-            kernel_before: kernel_memory(),
-            shared_before: shared_by_all(),
+            total: machine.total(),
+            left_before: machine.left(),
+            kernel_before: machine.kernel(),
+            shared_before: machine.shared_by_all(),
             looks: 0,
         }
     }
@@ -119,7 +153,8 @@ impl Watch {
     /// Hundreds of processes leave this one little of the processors, and fill the machine in seconds: one file says whether
     /// there is a reason to look at each of them, and is read again after every few.
     pub(crate) fn is_too_large(&mut self) -> bool {
-        let left = machine_memory_left();
+        let machine = Machine::now();
+        let left = machine.left();
         if self.ran_short(left) {
             return true;
         }
@@ -131,18 +166,18 @@ impl Watch {
         let tree: Vec<u32> = tree(self.root).into_iter().map(that_has_memory).collect();
         let private = private_files(&tree, &self.private);
         // Mappings are counted only where the kernel has taken much meanwhile: they are listed one by one.
-        let much = kernel_memory().saturating_sub(self.kernel_before) > self.limit / 2;
+        let much = machine.kernel().saturating_sub(self.kernel_before) > self.limit / 2;
         let kernel = private.names.saturating_add(if much { mappings_bytes(&tree, self.limit) } else { 0 });
         let of_kernel = Used { own: kernel, mapped: 0 };
         let Some(rough) = self.sum(&tree, rough, None) else { return true };
         let rough = [rough, of_kernel].into_iter().sum::<Used>();
         // Its files are not larger than those of the whole machine: most of the time there is no need to look for them.
-        if !low && rough.with(0).saturating_add(shared_by_all()) <= self.limit {
+        if !low && rough.with(0).saturating_add(Machine::now().shared_by_all()) <= self.limit {
             return false;
         }
         let files = nameless_files(&tree).saturating_add(private.files);
         // Of shared memory that is only mapped nobody tells how much is there: at most what the machine has gained of it.
-        let gained = shared_by_all().saturating_sub(self.shared_before).saturating_sub(files);
+        let gained = Machine::now().shared_by_all().saturating_sub(self.shared_before).saturating_sub(files);
         let files = files.saturating_add(if gained > 0 { shared_mappings(&tree).min(gained) } else { 0 });
         if low && rough.with(files) > self.total / LARGE_PART {
             return true;
@@ -165,7 +200,7 @@ impl Watch {
     fn sum(&self, tree: &[u32], of: impl Fn(u32) -> Used, files: Option<u64>) -> Option<Used> {
         let mut sum = Used::default();
         for some in tree.chunks(PROCESSES_BETWEEN) {
-            if self.ran_short(machine_memory_left()) {
+            if self.ran_short(Machine::now().left()) {
                 return None;
             }
             sum = [sum].into_iter().chain(some.iter().map(|pid| of(*pid))).sum();
@@ -175,12 +210,6 @@ impl Watch {
         }
         Some(sum)
     }
-}
-
-/// What files in memory use on this machine, whoever made them; some of them may be swapped out.
-fn shared_by_all() -> u64 {
-    let swapped = meminfo(&["SwapTotal:"]).unwrap_or(0).saturating_sub(meminfo(&["SwapFree:"]).unwrap_or(0));
-    meminfo(&["Shmem:", "Hugetlb:"]).map_or(u64::MAX, |files| files.saturating_add(swapped))
 }
 
 /// A process and all that come from it. In a fence even a daemon has an ancestor in it.
@@ -277,11 +306,6 @@ fn mappings_bytes(tree: &[u32], enough: u64) -> u64 {
     bytes
 }
 
-/// What the kernel has taken for itself on this machine and cannot give back at once, without what it takes for pages.
-fn kernel_memory() -> u64 {
-    meminfo(&["SUnreclaim:"]).unwrap_or(0)
-}
-
 /// `None` where the process does not have this folder, or the machine's own in its place, as before its fence stands.
 fn folder_bytes(pid: u32, folder: &Path) -> Option<Private> {
     let inside = PathBuf::from(format!("/proc/{pid}/root")).join(folder.strip_prefix("/").ok()?);
@@ -324,11 +348,6 @@ fn open_files_bytes(pid: u32) -> u64 {
     let number = metadata(&folder).map_or(0, |found| found.len());
     let number = if number > 0 { number } else { listed() };
     number.saturating_mul(DESCRIPTOR_BYTES)
-}
-
-fn meminfo(names: &[&str]) -> Option<u64> {
-    let text = read_to_string("/proc/meminfo").ok()?;
-    names.first().is_some_and(|name| text.contains(name)).then(|| sum_of(&text, names))
 }
 
 /// Adds up lines such as `RssAnon:    12 kB`.

@@ -168,7 +168,7 @@ fn a_person_accepts_what_could_not_be_put_back() {
     let names = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     // All workspaces of a user share one lock besides.
     let turn = names.filter(|name| name.ends_with(".turn") && name != "all.turn").last().unwrap();
-    let kept = folder.join(turn.replace(".turn", ".kept"));
+    let kept = folder.join("kept").join(turn.strip_suffix(".turn").unwrap());
     std::fs::write(&kept, "not what a host writes").unwrap();
     let refused = run();
     assert_eq!(refused["ok"], false, "{refused}");

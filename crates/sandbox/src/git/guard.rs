@@ -32,11 +32,17 @@ use toolhost_contract::workspace::Error;
 const AMONG_ALL: &str = "all.turn";
 /// The mark of a workspace that is held alone.
 const ALONE: &str = "alone";
+/// What was there before the commands under way.
+const KEPT: &str = "kept";
+/// These files have a folder of their own for each kind, since each command looks through those of all workspaces. The other
+/// files, of which each workspace that was ever used leaves some, do not make that slower.
+const SEARCHED: [&str; 2] = [ALONE, KEPT];
 /// The lock of the hosts that run commands.
 const HOST: &str = "host";
-/// What was exchanged while it was mounted.
+/// The names that somebody exchanged while a command had them mounted, or has named in settings since it began. The command may
+/// have written into what is there now.
 const EXCHANGED: &str = "exchanged";
-/// This file says that the last try to put git's files back has failed in its workspace. Hosts and commands of that workspace try
+/// What the last try to put git's files back in its workspace could not put back. Hosts and commands of that workspace try
 /// again. Hosts of other workspaces skip it, because each try can take seconds.
 const FAILED: &str = "failed";
 /// How often, and after which pause, a lock is tried again that is held: who only looks whether somebody has it holds it for a
@@ -81,7 +87,13 @@ struct Kept {
     reach: Reach,
 }
 
-/// The same, to be written.
+/// The workspace of a [`Kept`], without the rest, which is long.
+#[derive(Deserialize)]
+struct KeptRoot {
+    root: Top,
+}
+
+/// A [`Kept`], to be written.
 #[derive(Serialize)]
 struct Keeping<'a> {
     root: &'a Top,
@@ -99,10 +111,10 @@ struct Before {
     places: Places,
 }
 
-/// The names that somebody exchanged while a command had them mounted. The command may have written into what is there now.
+/// The names that a person has to look at, as a message shows them.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Exchanged {
+struct Noted {
     names: String,
 }
 
@@ -138,6 +150,16 @@ impl Turn {
         self.guard.before().map_err(failed)
     }
 
+    /// From now on this host and later ones refuse commands, until a person accepts what is there ([`Guard::accept`]).
+    pub(crate) fn refuse_until_accepted(&self, names: String) -> toolhost_contract::workspace::Result<()> {
+        self.guard.write(EXCHANGED, &Noted { names }).map_err(failed)
+    }
+
+    /// It ends without a command: the next one may begin.
+    pub(crate) fn end(self) {
+        drop(Locked(self.in_use));
+    }
+
     /// It is taken out.
     pub(crate) fn settled(&self) -> toolhost_contract::workspace::Result<()> {
         self.guard.forget("before").map_err(failed)
@@ -166,8 +188,9 @@ impl Turn {
 
 /// No command is under way in the workspace, around it or inside it, and none begins there meanwhile.
 pub(crate) struct Alone {
+    guard: Guard,
     /// Held until the last process of the git command has ended, also if the host is killed.
-    workspace: File,
+    workspace: Option<File>,
     _turn: Locked,
     _in_use: Locked,
     _mark: Locked,
@@ -176,12 +199,21 @@ pub(crate) struct Alone {
 impl Alone {
     /// A handle of the lock, for a supervisor that outlives this host.
     pub(crate) fn lock(&self) -> Result<OwnedFd> {
-        Ok(self.workspace.try_clone()?.into())
+        let workspace = self.workspace.as_ref().ok_or(ErrorKind::NotFound)?;
+        Ok(workspace.try_clone()?.into())
     }
 
     /// The command has ended.
-    pub(crate) fn end(self) {
-        drop(Locked(self.workspace));
+    pub(crate) fn end(mut self) {
+        drop(self.workspace.take().map(Locked));
+    }
+}
+
+impl Drop for Alone {
+    /// A mark that stays, as one of a killed host does, marks nothing: it is only one more to look at.
+    fn drop(&mut self) {
+        let Ok(_among_all) = self.guard.turn_among_all() else { return };
+        let _ = self.guard.forget(ALONE);
     }
 }
 
@@ -289,7 +321,7 @@ impl Guard {
         let watch = move || {
             while alive.strong_count() > 0 {
                 let others = guard.all_others().unwrap_or_default().into_iter().map(|(other, _)| other);
-                let own = guard.file("kept").exists().then(|| guard.clone());
+                let own = guard.file(KEPT).exists().then(|| guard.clone());
                 let kept: Vec<Self> = others.chain(own).collect();
                 // The thread reports a failure once.
                 for guard in kept.into_iter().filter(|guard| !guard.has_failed()) {
@@ -320,13 +352,27 @@ impl Guard {
         if lock_soon(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(Error::CommandUnderWay);
         }
-        ["kept", "before", EXCHANGED, FAILED].iter().try_for_each(|what| self.forget(what)).map_err(failed)
+        [KEPT, "before", EXCHANGED, FAILED].iter().try_for_each(|what| self.forget(what)).map_err(failed)
+    }
+
+    /// Whether commands may run here again, as far as nothing is tried.
+    ///
+    /// # Errors
+    /// [`Error::Exchanged`] and [`Error::NotRestored`]: a person has to look first.
+    pub(crate) fn looked_at(&self) -> toolhost_contract::workspace::Result<()> {
+        if let Some(Noted { names }) = self.read(EXCHANGED).map_err(failed)? {
+            return Err(Error::Exchanged { names });
+        }
+        match self.read(FAILED).map_err(failed)? {
+            Some(Noted { names }) => Err(Error::NotRestored { names }),
+            None => Ok(()),
+        }
     }
 
     /// From now on this host and later ones refuse commands, until a person accepts what is there ([`accept`](Self::accept)).
     pub(crate) fn refuse_until_accepted(&self, names: String) -> toolhost_contract::workspace::Result<()> {
         let _turn = self.turn().map_err(failed)?;
-        self.write(EXCHANGED, &Exchanged { names }).map_err(failed)
+        self.write(EXCHANGED, &Noted { names }).map_err(failed)
     }
 
     /// A turn in which what commands have added to an index can be taken out of it: none, if nothing is to be, or a command
@@ -349,8 +395,7 @@ impl Guard {
     /// # Errors
     /// [`Error::CommandUnderWay`] and [`Error::Overlap`]: a command is under way here, or in a workspace around or inside.
     pub(crate) fn alone(&self) -> toolhost_contract::workspace::Result<Alone> {
-        let make = || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
-        make().map_err(failed)?;
+        self.make_folders().map_err(failed)?;
         let turn = self.turn().map_err(failed)?;
         let in_use = self.lock_file("use").map_err(failed)?;
         if lock_soon(&in_use, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -365,7 +410,13 @@ impl Guard {
         if self.others().map_err(failed)?.iter().any(|(other, _)| other.is_in_use()) {
             return Err(Error::Overlap);
         }
-        Ok(Alone { workspace, _turn: turn, _in_use: Locked(in_use), _mark: Locked(mark) })
+        Ok(Alone {
+            guard: self.clone(),
+            workspace: Some(workspace),
+            _turn: turn,
+            _in_use: Locked(in_use),
+            _mark: Locked(mark),
+        })
     }
 
     /// A lock on the workspace's folder itself: hosts whose guards are kept elsewhere, for another `HOME`, see this one.
@@ -397,17 +448,10 @@ impl Guard {
 
     /// The mark of another workspace, around this one or inside it, that is held alone.
     fn held_alone(&self) -> Result<Option<File>> {
-        for entry in std::fs::read_dir(&self.folder)? {
-            let name = entry?.file_name();
-            let id = name.to_str().and_then(|name| name.strip_suffix(ALONE)?.strip_suffix('.'));
-            if id.is_none_or(|id| id == self.id) {
-                continue;
-            }
+        for id in self.others_with(ALONE)? {
+            let path = self.file_of(&id, ALONE);
             // One that is gone meanwhile is nobody's.
-            let (Ok(root), Ok(mark)) = (std::fs::read(self.folder.join(&name)), File::open(self.folder.join(&name)))
-            else {
-                continue;
-            };
+            let (Ok(root), Ok(mark)) = (std::fs::read(&path), File::open(&path)) else { continue };
             let root = Path::new(std::ffi::OsStr::from_bytes(&root));
             if is_over(root, self.root.path()) && flock(&mark, FlockOperation::NonBlockingLockShared).is_err() {
                 return Ok(Some(mark));
@@ -433,7 +477,8 @@ impl Guard {
     /// Whether a command is under way whose end will put something back.
     pub(crate) fn is_in_use(&self) -> bool {
         let is_held = |file: File| {
-            let look = flock(&file, FlockOperation::NonBlockingLockExclusive);
+            // Whoever finishes what a killed host has left holds it for a moment, too.
+            let look = lock_soon(&file, FlockOperation::NonBlockingLockExclusive);
             drop(Locked(file));
             look.is_err()
         };
@@ -446,14 +491,13 @@ impl Guard {
     /// [`Error::Overlap`]: a command under way elsewhere reaches what would be kept here; [`Error::OtherTier`]: one under way here
     /// is in another tier.
     pub(crate) fn begin(&self, reach: Reach) -> toolhost_contract::workspace::Result<Begun> {
-        let make = || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
-        make().map_err(failed)?;
+        self.make_folders().map_err(failed)?;
         if reach == Reach::All {
             self.finish_others()?;
         }
         self.wait_for_orphans(Instant::now() + ORPHANS_END_MAX)?;
         let turn = self.turn().map_err(failed)?;
-        if let Some(Exchanged { names }) = self.read(EXCHANGED).map_err(failed)? {
+        if let Some(Noted { names }) = self.read(EXCHANGED).map_err(failed)? {
             return Err(Error::Exchanged { names });
         }
         let in_use = self.lock_file("use").map_err(failed)?;
@@ -481,21 +525,31 @@ impl Guard {
     /// as worktrees and submodules do.
     fn all_others(&self) -> Result<Vec<(Self, Kept)>> {
         let mut others = Vec::new();
-        for entry in std::fs::read_dir(&self.folder)? {
-            let name = entry?.file_name();
-            let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".kept")).filter(|id| *id != self.id) else {
-                continue;
-            };
+        for id in self.others_with(KEPT)? {
             // One that is gone meanwhile, or cannot be read, is its own host's to tell.
-            let text = std::fs::read(self.folder.join(&name)).unwrap_or_default();
-            let Ok(kept) = serde_json::from_slice::<Kept>(&text) else { continue };
+            let text = std::fs::read(self.file_of(&id, KEPT)).unwrap_or_default();
+            let Ok(KeptRoot { root }) = serde_json::from_slice(&text) else { continue };
             // What is kept of a folder that is gone waits until it is back.
-            if kept.root.open().is_ok() {
-                let root = kept.root.clone();
-                others.push((Self { root, folder: self.folder.clone(), id: id.to_owned() }, kept));
+            if root.open().is_ok()
+                && let Ok(kept) = serde_json::from_slice::<Kept>(&text)
+            {
+                others.push((Self { root, folder: self.folder.clone(), id }, kept));
             }
         }
         Ok(others)
+    }
+
+    /// The names of all other workspaces that have a file of this kind, which is one of [`SEARCHED`].
+    fn others_with(&self, what: &str) -> Result<Vec<String>> {
+        let entries = match std::fs::read_dir(self.folder.join(what)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let names = entries.map(|entry| Ok(entry?.file_name().into_string().ok()));
+        names
+            .filter_map(|name: Result<_>| name.transpose())
+            .filter(|id| !matches!(id, Ok(id) if *id == self.id))
+            .collect()
     }
 
     /// Puts back what killed hosts have left in other workspaces: it must not be kept here as the person's. A host whose turn it is
@@ -541,7 +595,8 @@ impl Guard {
         if last {
             match &restored {
                 Ok(_) => self.forget(FAILED),
-                Err(_) => self.lock_file(FAILED).map(drop),
+                Err(Error::NotRestored { names }) => self.write(FAILED, &Noted { names: names.clone() }),
+                Err(error) => self.write(FAILED, &Noted { names: error.to_string() }),
             }
             .map_err(failed)?;
         }
@@ -568,28 +623,28 @@ impl Guard {
                     let is_exchanged = !names.is_empty();
                     if is_exchanged {
                         // The host that ran the command was killed and could not report it.
-                        self.write(EXCHANGED, &Exchanged { names: names.clone() }).map_err(failed)?;
+                        self.write(EXCHANGED, &Noted { names: names.clone() }).map_err(failed)?;
                     }
-                    self.keep_before(&kept).and_then(|()| self.forget("kept")).map_err(failed)?;
+                    self.keep_before(&kept).and_then(|()| self.forget(KEPT)).map_err(failed)?;
                     if is_exchanged {
                         return Err(Error::Exchanged { names });
                     }
                 } else if !changed.is_empty() {
                     // A folder that was made anew has another identity.
-                    self.write("kept", &kept).map_err(failed)?;
+                    self.write(KEPT, &kept).map_err(failed)?;
                 }
                 Ok(changed)
             }
             Err(left) => {
                 let names = named(&left, NAMED_MAX);
-                tracing::error!(names, snapshot = %self.file("kept").display(), "git's files are not as they were: commands are refused");
+                tracing::error!(names, snapshot = %self.file(KEPT).display(), "git's files are not as they were: commands are refused");
                 Err(Error::NotRestored { names })
             }
         }
     }
 
     fn kept(&self) -> Result<Option<Kept>> {
-        self.read("kept")
+        self.read(KEPT)
     }
 
     fn before(&self) -> Result<Option<Places>> {
@@ -612,7 +667,7 @@ impl Guard {
         (held, mounted): (&[Place], &[MountedPlace]),
         reach: Reach,
     ) -> Result<()> {
-        self.write("kept", &Keeping { root: &self.root, snapshot, places, held, mounted, reach })
+        self.write(KEPT, &Keeping { root: &self.root, snapshot, places, held, mounted, reach })
     }
 
     /// Notes what there was before commands that could write the index. An older note goes on: its commands came first.
@@ -660,7 +715,20 @@ impl Guard {
     }
 
     fn file(&self, what: &str) -> PathBuf {
-        self.folder.join(format!("{}.{what}", self.id))
+        self.file_of(&self.id, what)
+    }
+
+    fn file_of(&self, id: &str, what: &str) -> PathBuf {
+        if SEARCHED.contains(&what) {
+            self.folder.join(what).join(id)
+        } else {
+            self.folder.join(format!("{id}.{what}"))
+        }
+    }
+
+    fn make_folders(&self) -> Result<()> {
+        let make = |folder: &Path| std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        SEARCHED.iter().try_for_each(|what| make(&self.folder.join(what)))
     }
 }
 
@@ -674,12 +742,19 @@ impl Lease {
         Ok(self.in_use.try_clone()?.into())
     }
 
-    /// Puts back what has changed and names it.
-    pub(crate) fn restore(mut self) -> toolhost_contract::workspace::Result<Vec<String>> {
+    /// Puts back what has changed and names it. If no other command is under way, none begins before the turn in the answer ends:
+    /// until then it can be seen what the person's git obeys now.
+    pub(crate) fn restore(mut self) -> toolhost_contract::workspace::Result<(Vec<String>, Option<Turn>)> {
         self.ended = true;
-        let _turn = self.guard.turn().map_err(failed)?;
+        let turn = self.guard.turn().map_err(failed)?;
         let last = flock(&self.in_use, FlockOperation::NonBlockingLockExclusive).is_ok();
-        self.guard.restore_kept(last)
+        let restored = self.guard.restore_kept(last)?;
+        if !last {
+            return Ok((restored, None));
+        }
+        let in_use = self.in_use.try_clone().map_err(failed)?;
+        let turn = Turn { guard: self.guard.clone(), in_use, _turn: turn, reach: Reach::All };
+        Ok((restored, Some(turn)))
     }
 }
 
@@ -759,5 +834,7 @@ mod tests {
             ended.store(true, Ordering::Relaxed);
             assert_eq!(refused, 0);
         });
+        let marks = std::fs::read_dir(folder.path().join("guards/alone")).unwrap().count();
+        assert_eq!(marks, 0, "each command in any workspace looks at them");
     }
 }

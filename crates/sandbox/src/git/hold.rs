@@ -43,19 +43,20 @@ impl Held {
         Ok(self)
     }
 
-    /// Ends the hold: puts back what could not be mounted, and names it.
+    /// Ends the hold: puts back what could not be mounted, and names it. The turn is there if no other command is under way, and
+    /// none begins until it ends.
     ///
     /// # Errors
     /// Somebody has exchanged a file while it was held, as an editor does that saves it: its mount went with the former one, and
     /// the command may have written into the new one.
-    pub(crate) fn end(mut self) -> Result<Vec<String>> {
+    pub(crate) fn end(mut self) -> Result<(Vec<String>, Option<Turn>)> {
         self.lock = None;
         if let Some(alone) = self.alone.take() {
             alone.end();
         }
         let looked = self.look_for_exchanges();
         // Whatever failed, this is put back.
-        let mut restored = self.lease.take().map_or(Ok(Vec::new()), Lease::restore)?;
+        let (mut restored, turn) = self.lease.take().map_or(Ok((Vec::new(), None)), Lease::restore)?;
         let Exchanges { names, cleared, is_gone } = looked?;
         if is_gone {
             return Err(Error::OtherFolder);
@@ -64,7 +65,7 @@ impl Held {
             return Err(Error::Exchanged { names: named(&names, NAMED_MAX) });
         }
         restored.extend(cleared);
-        Ok(restored)
+        Ok((restored, turn))
     }
 
     /// Finds what is no longer what was mounted. The command may have written into it, and a later command must not take that for the

@@ -23,7 +23,7 @@ use toolhost_contract::workspace::{Access, Command, Error, Executor, Fence, Watc
 use toolhost_sandbox::{FenceChoice, LocalExecutor};
 
 use self::plant::{
-    AROUND, ATTACKS, CLEAN, LATER, LINKED, Template, commit, fill, git, has_text, mark, planting, prepare, sure,
+    AROUND, CLEAN, LATER, LINKED, Template, attacks, clean, commit, fill, git, has_text, mark, planting, prepare, sure,
     use_all_of_git, use_git,
 };
 use crate::room::{Room, config, is_root, rerun_alone, runs_alone, until};
@@ -39,7 +39,7 @@ async fn nothing_a_command_does_in_git_runs_when_a_person_uses_git() {
         let room = Room::with(choice, |ws| template.fill(ws), |_| {});
         let config = std::fs::read(room.ws().join(".git/config")).unwrap();
         use_all_of_git(&room.ws(), "nothing");
-        for attack in ATTACKS {
+        for attack in attacks(1) {
             for part in fill(attack, &room.ws()).split('|') {
                 let result = room.try_bash(part, Access::Write, Duration::from_secs(60)).await;
                 use_git(&room.ws(), &format!("{attack} in {choice:?}: {result:?}"));
@@ -47,7 +47,7 @@ async fn nothing_a_command_does_in_git_runs_when_a_person_uses_git() {
             let now = std::fs::read(room.ws().join(".git/config")).ok();
             assert!(now.as_ref() == Some(&config), "{attack} in {choice:?}: {now:?}");
             assert!(room.ws().join(".git/objects").is_dir(), "{attack} in {choice:?}");
-            room.bash(CLEAN, Access::Write).await;
+            clean(&room.ws());
             assert!(!room.ws().join("toolhost.toml").exists(), "{attack} in {choice:?}");
         }
         use_all_of_git(&room.ws(), "all attacks");
@@ -57,7 +57,7 @@ async fn nothing_a_command_does_in_git_runs_when_a_person_uses_git() {
 #[tokio::test(flavor = "multi_thread")]
 async fn in_the_full_fence_nothing_runs_while_the_command_does_either() {
     let room = Room::with(FenceChoice::Full, |ws| Template::new().fill(ws), |_| {});
-    for attack in ATTACKS.iter().skip(2).step_by(3) {
+    for attack in attacks(3) {
         let script = planting(attack, &room.ws(), "sleep 600");
         let running = room.try_bash(&script, Access::Write, Duration::from_secs(60));
         let person = async {
@@ -407,8 +407,8 @@ async fn a_second_host_does_not_take_what_is_planted_for_the_truth() {
         let second = LocalExecutor::open(config(room.ws(), choice)).unwrap();
         let fence = Fence::closed(Access::Write);
         // In the full tier a mount holds each of them, however many hosts there are.
-        let every = if choice == FenceChoice::Full { 4 } else { 1 };
-        for attack in ATTACKS.iter().step_by(every) {
+        let every = if choice == FenceChoice::Full { 4 } else { 2 };
+        for attack in attacks(every) {
             // Each command ends when it has read a line, whatever has become of the folder.
             let ends = ["end-first", "end-second"].map(|name| room.ws().join(name));
             assert!(std::process::Command::new("mkfifo").args(&ends).status().unwrap().success());
@@ -438,7 +438,7 @@ async fn a_second_host_does_not_take_what_is_planted_for_the_truth() {
             };
             let (first, (), ()) = tokio::join!(first, overlapping, conducting);
             use_git(&room.ws(), &format!("{attack} in {choice:?}: {first:?}"));
-            room.bash(CLEAN, Access::Write).await;
+            clean(&room.ws());
         }
         use_all_of_git(&room.ws(), "all attacks");
     }
@@ -465,7 +465,7 @@ async fn what_a_killed_host_has_left_is_put_back_by_the_next() {
     for (tier, choice) in [("full", FenceChoice::Full), ("landlock", FenceChoice::Landlock)] {
         let room = Room::with(choice, |ws| template.fill(ws), |_| {});
         let adds = |attack: &&&str| attack.contains("git add lib") && choice == FenceChoice::Landlock;
-        for attack in ATTACKS.iter().step_by(4).chain(ATTACKS.iter().filter(adds)) {
+        for attack in attacks(4).chain(attacks(1).filter(adds)) {
             let script = planting(attack, &room.ws(), "sleep 600");
             std::fs::write(room.ws().with_file_name("script"), script).unwrap();
             let ws = format!("{tier}:{}", room.ws().display());

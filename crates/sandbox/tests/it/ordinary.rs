@@ -10,6 +10,11 @@ pub(crate) const THEIRS: &str = "TOOLHOST_TEST_THEIRS";
 /// A user who owns nothing on any machine.
 const ORDINARY_UID: u32 = 54_322;
 
+/// Whether root has run these tests already, and they run again as an ordinary user.
+pub(crate) fn is_second_run() -> bool {
+    std::env::var_os(THEIRS).is_some()
+}
+
 #[test]
 fn everything_holds_for_an_ordinary_user_too() {
     if !is_root() {

@@ -3,11 +3,12 @@
 //! folder, and the call fails.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use toolhost_contract::workspace::{Access, Command, Error, Executor, Fence, Watch};
-use toolhost_sandbox::{FenceChoice, LocalExecutor};
+use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
 
 use super::TIERS;
 use super::plant::{by_person, commit, fill, git, prepare, sure, use_git};
@@ -241,14 +242,56 @@ const NAMED: &[(&str, &str, Option<FenceChoice>)] = &[
     ("git config --file HOME/.gitconfig core.hooksPath WS/.git/own", ".git/own", Some(FenceChoice::Full)),
 ];
 
+/// A thread that does again and again what other hosts do that look into the guards; it ends when this is dropped.
+struct Looking {
+    _goes_on: Arc<()>,
+}
+
+impl Looking {
+    fn into(guards: &Path) -> Self {
+        let (goes_on, guards) = (Arc::new(()), guards.to_owned());
+        let looked = Arc::downgrade(&goes_on);
+        std::thread::spawn(move || {
+            while looked.strong_count() > 0 {
+                for entry in std::fs::read_dir(&guards).into_iter().flatten().flatten() {
+                    let path = entry.path();
+                    let turn = path.with_extension("turn");
+                    if path.extension().is_some_and(|kind| kind == "use") && turn.exists() {
+                        look(&turn, &path);
+                    }
+                }
+                std::thread::yield_now();
+            }
+        });
+        Self { _goes_on: goes_on }
+    }
+}
+
+/// Holds both for a moment.
+fn look(turn: &Path, in_use: &Path) {
+    let open = |path: &Path| std::fs::File::options().write(true).open(path);
+    let (Ok(turn), Ok(in_use)) = (open(turn), open(in_use)) else { return };
+    flock(&turn, FlockOperation::LockExclusive).unwrap();
+    // A command may have it.
+    let _ = flock(&in_use, FlockOperation::NonBlockingLockExclusive);
+    std::thread::sleep(Duration::from_millis(3));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_settings_name_since_the_command_began_is_told_and_stops_commands() {
     for choice in TIERS {
         for (person, name, held) in NAMED {
             let home = tempfile::Builder::new().prefix("home-").tempdir_in("/var/tmp").unwrap();
             let at = home.path().to_owned();
-            let room = Room::with(choice, |ws| prepare(ws, "true"), |config| config.home.clone_from(&at));
+            let guards = tempfile::Builder::new().prefix("guards-").tempdir_in("/var/tmp").unwrap();
+            let adjust = |config: &mut LocalConfig| {
+                config.home.clone_from(&at);
+                config.guard = guards.path().to_owned();
+            };
+            let room = Room::with(choice, |ws| prepare(ws, "true"), adjust);
             let ws = room.ws();
+            // Other hosts look for what killed ones have left, at any time.
+            let _looking = Looking::into(guards.path());
             let script = "touch started; until [ -e named ]; do sleep 0.02; done; CONFIG > n.cfg; evil e; cp -r e/hooks .git/own; mv e/hooks nh; true";
             let script = fill(script, &ws);
             let running = room.try_bash(&script, Access::Write, Duration::from_secs(60));

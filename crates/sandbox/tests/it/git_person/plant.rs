@@ -6,11 +6,14 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use tempfile::TempDir;
 
+use crate::ordinary::is_second_run;
+
 /// A person at the workspace: no configuration but the repository's own.
 pub(super) fn git(folder: &Path, args: &[&str]) -> std::process::Output {
     std::process::Command::new("git")
         .args(["-c", "user.name=p", "-c", "user.email=p@example.org", "-c", "init.defaultBranch=main"])
-        .args(["-c", "protocol.file.allow=always"])
+        // Nothing here has to outlast a failure of the machine.
+        .args(["-c", "protocol.file.allow=always", "-c", "core.fsync=none"])
         .args(args)
         .current_dir(folder)
         .env_clear()
@@ -150,11 +153,22 @@ pub(super) fn has_text(ws: &Path, file: &str) -> bool {
 }
 
 /// Removes what the attacks leave in the workspace, so that each begins alike.
-pub(super) const CLEAN: &str = "chmod -fR u+rwx .; rm -rf planted second end-first end-second e m2 c h s2 t2 l2 t3 lib
+pub(super) const CLEAN: &str = "find . -name objects -prune -o -type d ! -perm -u=rwx -exec chmod -f u+rwx {} \\;; rm -rf planted second end-first end-second e m2 c h s2 t2 l2 t3 lib
     libs/outer/lib toolhost-planted-*; true";
 
+/// [`CLEAN`] by the person.
+pub(super) fn clean(ws: &Path) {
+    let cleaned = std::process::Command::new("bash").args(["-c", CLEAN]).current_dir(ws).status();
+    assert!(cleaned.unwrap().success());
+}
+
+/// Each `every`th of [`ATTACKS`]; where the tests run a second time, as an ordinary user, a third of those.
+pub(super) fn attacks(every: usize) -> impl Iterator<Item = &'static &'static str> {
+    ATTACKS.iter().step_by(if is_second_run() { 3 * every } else { every })
+}
+
 /// Commands one after the other, in one round. `|` parts them.
-pub(super) const ATTACKS: &[&str] = &[
+const ATTACKS: &[&str] = &[
     // By git's own words, and by writing its files.
     "git config core.fsmonitor 'touch MARK; false'",
     "CONFIG >> .git/config",
