@@ -18,6 +18,7 @@ mod projects;
 mod remotes;
 mod settings;
 mod signals;
+mod since;
 mod terminal;
 mod wire;
 

@@ -67,6 +67,9 @@ pub struct Problem {
     pub what: String,
 }
 
+/// Most calls that the end of an id names.
+const CALLS_MAX: i64 = 20;
+
 /// Problems listed at most; the first is what matters.
 const PROBLEMS_MAX: usize = 100;
 
@@ -152,6 +155,19 @@ impl Reader {
         let mut rows: Vec<Row> = rows.iter().map(row).collect::<Result<_>>()?;
         rows.sort_unstable_by_key(|row| row.seq);
         Ok(rows)
+    }
+
+    /// The ids of calls that are `end` or end in it, at most [`CALLS_MAX`].
+    pub async fn calls_that_end_in(&self, project: i64, end: &str) -> Result<Vec<String>> {
+        let is_whole = sql("SELECT call_id FROM audit WHERE project_id = $1 AND call_id = $2 LIMIT 1");
+        if let Some(row) = is_whole.bind(project).bind(end).read(&self.db).await?.first() {
+            return Ok(vec![row.get("call_id")?]);
+        }
+        let pattern = end.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+        let rows =
+            sql("SELECT DISTINCT call_id FROM audit WHERE project_id = $1 AND call_id LIKE $2 ESCAPE '\\' LIMIT $3");
+        let rows = rows.bind(project).bind(format!("%{pattern}")).bind(CALLS_MAX).read(&self.db).await?;
+        rows.iter().map(|row| row.get("call_id")).collect()
     }
 
     /// The number of the last row, 0 if there is none.

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use serde_json::{Value, json};
 use toolhost::Need;
-use toolhost_contract::{SystemClock, visible_json};
+use toolhost_contract::{SystemClock, named, visible_json};
 use toolhost_store::{Filter, Project, Reader, Role, Row};
 
 use super::checkpoint::{self, Checkpoint, End};
@@ -17,7 +17,11 @@ use super::checkpoint::{self, Checkpoint, End};
 use crate::output::Output;
 use crate::print::{self, BAD, DIM, GOOD, WARN, paint, visible_line};
 use crate::settings::{Resolved, Settings};
+use crate::since::{since, unix_ms};
 use crate::wire;
+
+/// Most ids in one message.
+const NAMED_MAX: usize = 3;
 
 /// Rows read at once for an export.
 const EXPORT_PAGE_ROWS: i64 = 1000;
@@ -95,12 +99,12 @@ struct Show {
     limit: i64,
     #[command(flatten)]
     only: Only,
-    /// Only this call
-    #[arg(long)]
+    /// Only this call: its id, or the end of it that is shown
+    #[arg(long, value_name = "ID")]
     call: Option<String>,
-    /// Only rows of the last so many minutes
-    #[arg(long, value_name = "MINUTES")]
-    since: Option<i64>,
+    /// Only rows since then, such as 30m or 2026-11-21T09:00:00Z; a number means minutes
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<SystemTime>,
 }
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -127,14 +131,17 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 }
 
 async fn show(reader: &Reader, project: i64, show: Show, json: bool) -> anyhow::Result<ExitCode> {
-    let now = toolhost_contract::Clock::unix_ms(&SystemClock::default());
+    let call = match &show.call {
+        Some(call) => Some(one_call(reader, project, call).await?),
+        None => None,
+    };
     let filter = Filter {
         after_seq: 0,
         tool: show.only.tool,
         session: show.only.session,
-        call: show.call,
+        call,
         failed_only: show.only.failed,
-        since_ms: show.since.map(|minutes| now.saturating_sub(minutes.saturating_mul(60_000))),
+        since_ms: show.since.map(unix_ms),
         limit: show.limit.max(1),
         last: true,
     };
@@ -142,6 +149,26 @@ async fn show(reader: &Reader, project: i64, show: Show, json: bool) -> anyhow::
         if json { print::json_line(&whole(&row))? } else { print::line(one_line(&row)) }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The whole id of a call that a person names by the end of it, as [`one_line`] shows it.
+///
+/// # Errors
+/// No call is named so, or several are.
+pub(crate) async fn one_call(reader: &Reader, project: i64, end: &str) -> anyhow::Result<String> {
+    let mut calls = reader.calls_that_end_in(project, end).await?;
+    let shown = visible_line(end);
+    match (calls.pop(), calls.is_empty()) {
+        (Some(call), true) => Ok(call),
+        (None, _) => anyhow::bail!("there is no call `{shown}`; `toolhost audit show` lists the calls"),
+        (Some(call), false) => {
+            calls.push(call);
+            anyhow::bail!(
+                "several calls end in `{shown}`, {} among them: write more of the id",
+                named(&calls, NAMED_MAX)
+            )
+        }
+    }
 }
 
 /// Prints each row when it is written, until a signal comes or the reader of the output is gone.

@@ -24,6 +24,10 @@ const ACCEPTING: &str = "Toolhost forgets what it had kept of git's files in thi
 configuration and what they name stay as they are now. Commands run again. Before you use git here, look at what it \
 obeys: .git, folders of hooks, and files that your settings include.";
 
+/// What a person does about commands that are refused.
+const LOOK: &str =
+    "Look at what is named. If a command has written there, put it right. Then say `toolhost doctor --accept-git`.";
+
 /// Said while something may still change what a person has looked at.
 const NOT_YET: &str = "nothing was accepted: a command is under way in the workspace and could change git's files after you \
 have looked. Say this again when it has ended";
@@ -35,15 +39,20 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let (kit, resolved) = wire::kit(settings).await?;
     let executor = wire::local(&kit)?;
     if args.accept_git {
+        let former = executor.looked_at().await.err();
         match executor.accept_git().await {
             Err(toolhost_contract::workspace::Error::CommandUnderWay) => anyhow::bail!(NOT_YET),
             accepted => accepted.context(STILL_REFUSED)?,
         }
         if !settings.json {
+            if let Some(former) = former {
+                print::line(format_args!("Commands were refused: {}", print::visible_line(&former.to_string())));
+            }
             print::line(ACCEPTING);
             print::line(format_args!("git's files in {} are accepted\n", resolved.root.display()));
         }
     }
+    let refused = executor.looked_at().await.err().map(|error| error.to_string());
     let report = executor.report().await;
     if settings.json {
         print::json(&json!({
@@ -58,11 +67,16 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             "config": resolved.config_file,
             "toolchains": resolved.toolchains,
             "acceptedGit": args.accept_git,
+            "refused": refused,
         }))?;
     } else {
+        if let Some(refused) = &refused {
+            let refused = paint(BAD, format_args!("commands are refused: {}", print::visible_line(refused)));
+            print::line(format_args!("{refused}\n{LOOK}\n"));
+        }
         tell(&report, &resolved);
     }
-    Ok(if report.tier.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.tier.is_some() && refused.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Starts a host in a delegated cgroup of its own.

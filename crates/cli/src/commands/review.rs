@@ -295,7 +295,7 @@ async fn decide_all(answers: &Answers, decide: &Decide, settings: &Settings) -> 
     } else if decide.ids.is_empty() {
         vec![only_open(answers).await?]
     } else {
-        decide.ids.iter().map(|id| number(id)).collect::<anyhow::Result<Vec<i64>>>()?
+        decide.ids.iter().map(|id| decide.number(id)).collect::<anyhow::Result<Vec<i64>>>()?
     };
     let said = decide.answer.said()?;
     let terminal = terminal(answers, settings).await;
@@ -446,6 +446,18 @@ impl AnswerFlags {
 }
 
 impl Decide {
+    fn number(&self, id: &str) -> anyhow::Result<i64> {
+        match self.answer.deny.as_deref() {
+            Some("") if ask_number(id).is_none() => {
+                let id = print::visible_line(id);
+                Err(Usage::error(format!(
+                    "`{id}` is not an id such as ask-7; the comment of --deny stands behind an equals sign: --deny={id:?}"
+                )))
+            }
+            _ => number(id),
+        }
+    }
+
     fn standing(&self, shown: &Shown) -> anyhow::Result<Option<Standing>> {
         if !self.rule {
             return Ok(None);

@@ -2,14 +2,16 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
+use toolhost_contract::visible_line;
 use toolhost_contract::workspace::{Access, Fence, Workspace};
-use toolhost_contract::{Clock, visible_line};
 use toolhost_host::Undo;
 use toolhost_store::{Changes, Role};
 
+use super::audit::one_call;
 use crate::settings::Settings;
+use crate::since::{since, unix_ms};
 use crate::{EXIT_FAILED, print, terminal, wire};
 
 /// Put back what file tools have changed
@@ -31,7 +33,7 @@ struct Which {
     /// What one session has changed
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// What one call has changed
+    /// What one call has changed: its id, or the end of it that `audit show` shows
     #[arg(long, value_name = "ID")]
     call: Option<String>,
     /// All that was changed since, such as 30m or 2026-11-21T09:00:00Z
@@ -39,17 +41,25 @@ struct Which {
     since: Option<SystemTime>,
 }
 
+/// Said where one of several calls cannot be undone.
+const STOPPED_MANY: &str = "nothing was undone, since all of it is put back or nothing. `toolhost audit show` lists the calls: \
+undo those one by one, with --call, that did not change what is named above";
+/// Said where the one call cannot be undone.
+const STOPPED_ONE: &str = "nothing was undone: what has come later to the files named above would be lost. `toolhost undo \
+--call ID` undoes another call";
+
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let host = wire::open(settings).await?;
     host.connection().need_role(Role::Editor).await?;
+    let project = host.connection().project().id;
     let which = match (&args.which.session, &args.which.call, args.which.since) {
         (Some(session), ..) => Changes::Session(session.clone()),
-        (_, Some(call), _) => Changes::Call(call.clone()),
+        (_, Some(call), _) => Changes::Call(one_call(&host.store().reader(), project, call).await?),
         (.., Some(since)) => Changes::SinceMs(unix_ms(since)),
         _ => Changes::LastCall,
     };
     let workspace = Workspace::new(Arc::clone(host.executor()), Fence::closed(Access::Write));
-    let (log, project) = (host.store().file_log(), host.connection().project().id);
+    let log = host.store().file_log();
     let mut undo = Undo::plan(&log, project, &workspace, &which).await?;
     undo.steps.iter_mut().for_each(|step| host.connection().redact(&mut step.diff));
     let code = if undo.steps.is_empty() && undo.conflicts.is_empty() && undo.folders.is_empty() {
@@ -82,7 +92,10 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         for conflict in &undo.conflicts {
             print::note(format_args!("{}: {}", visible_line(&conflict.path), visible_line(&conflict.why)));
         }
-        print::note("nothing was undone; choose less with --call");
+        print::note(match which {
+            Changes::Session(_) | Changes::SinceMs(_) => STOPPED_MANY,
+            Changes::Call(_) | Changes::LastCall => STOPPED_ONE,
+        });
         ExitCode::from(EXIT_FAILED)
     };
     host.close().await?;
@@ -98,20 +111,4 @@ fn show(undo: &Undo) {
     for folder in &undo.folders {
         print::line(format_args!("{}/ goes if nothing is in it", visible_line(folder)));
     }
-}
-
-fn since(text: &str) -> Result<SystemTime, String> {
-    if let Ok(at) = humantime::parse_rfc3339_weak(text) {
-        return Ok(at);
-    }
-    let ago =
-        humantime::parse_duration(text).map_err(|_| "it is neither a time nor a duration such as 30m".to_owned())?;
-    let now = u64::try_from(toolhost_contract::SystemClock::default().unix_ms()).unwrap_or(0);
-    let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now);
-    now.checked_sub(ago).ok_or_else(|| "that is too long ago".to_owned())
-}
-
-fn unix_ms(at: SystemTime) -> i64 {
-    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -108,54 +108,54 @@ async fn the_planted_program_would_fire_without_us() {
     }
 }
 
+/// Settings that are there together. Those of another group would keep these from being used.
+const TOGETHER: [&[(&str, &str)]; 6] = [
+    &[
+        ("core.fsmonitor", "EVIL"),
+        ("core.hooksPath", "hooks"),
+        ("diff.external", "EVIL"),
+        ("core.pager", "EVIL"),
+        ("pager.log", "EVIL"),
+        ("core.editor", "EVIL"),
+        ("sequence.editor", "EVIL"),
+        ("core.alternateRefsCommand", "EVIL"),
+        ("alias.status", "!EVIL"),
+        ("alias.commit", "!EVIL"),
+        ("alias.diff", "!EVIL"),
+        ("alias.push", "!EVIL"),
+        ("trailer.x.command", "EVIL"),
+        ("trailer.x.cmd", "EVIL"),
+        ("trailer.x.ifmissing", "add"),
+        ("uploadpack.packObjectsHook", "EVIL"),
+        ("gc.auto", "1"),
+        ("maintenance.auto", "true"),
+    ],
+    &[("commit.gpgSign", "true"), ("gpg.program", "EVIL"), ("log.showSignature", "true"), ("push.gpgSign", "true")],
+    &[("gpg.format", "ssh"), ("gpg.ssh.program", "EVIL"), ("commit.gpgSign", "true"), ("user.signingKey", "x")],
+    &[
+        ("remote.origin.url", "ssh://localhost/x"),
+        ("core.sshCommand", "EVIL"),
+        ("ssh.variant", "simple"),
+        ("core.gitProxy", "EVIL"),
+        ("credential.helper", "!EVIL"),
+        ("core.askPass", "EVIL"),
+    ],
+    &[("remote.origin.url", "ext::EVIL %S x"), ("protocol.ext.allow", "always")],
+    &[("remote.origin.receivepack", "EVIL"), ("remote.origin.uploadpack", "EVIL"), ("remote.origin.vcs", "evil")],
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_of_fixed_names_run_nothing() {
-    check(&[("core.fsmonitor", "EVIL")], "").await;
-    check(&[("core.hooksPath", "hooks"), ("diff.external", "EVIL"), ("core.pager", "EVIL"), ("pager.log", "EVIL")], "")
-        .await;
-    check(
-        &[("commit.gpgSign", "true"), ("gpg.program", "EVIL"), ("log.showSignature", "true"), ("push.gpgSign", "true")],
-        "",
-    )
-    .await;
-    check(
-        &[("gpg.format", "ssh"), ("gpg.ssh.program", "EVIL"), ("commit.gpgSign", "true"), ("user.signingKey", "x")],
-        "",
-    )
-    .await;
-    check(
-        &[
-            ("core.sshCommand", "EVIL"),
-            ("core.gitProxy", "EVIL"),
-            ("credential.helper", "!EVIL"),
-            ("core.askPass", "EVIL"),
-        ],
-        "",
-    )
-    .await;
-    check(&[("remote.origin.url", "ssh://localhost/x"), ("core.sshCommand", "EVIL"), ("ssh.variant", "simple")], "")
-        .await;
-    check(&[("remote.origin.url", "ext::EVIL %S x"), ("protocol.ext.allow", "always")], "").await;
-    check(
-        &[("remote.origin.receivepack", "EVIL"), ("remote.origin.uploadpack", "EVIL"), ("remote.origin.vcs", "evil")],
-        "",
-    )
-    .await;
-    check(&[("core.editor", "EVIL"), ("sequence.editor", "EVIL"), ("core.alternateRefsCommand", "EVIL")], "").await;
-    check(
-        &[("alias.status", "!EVIL"), ("alias.commit", "!EVIL"), ("alias.diff", "!EVIL"), ("alias.push", "!EVIL")],
-        "",
-    )
-    .await;
-    check(&[("trailer.x.command", "EVIL"), ("trailer.x.cmd", "EVIL"), ("trailer.x.ifmissing", "add")], "").await;
-    check(&[("uploadpack.packObjectsHook", "EVIL"), ("gc.auto", "1"), ("maintenance.auto", "true")], "").await;
+    for settings in TOGETHER {
+        check(settings, "").await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn drivers_of_any_name_run_nothing() {
-    let all = "* filter=NAME diff=NAME merge=NAME\n";
+    let mut settings: Vec<(String, &str)> = Vec::new();
     for name in ["x", "with=equals", "with.dots", "UPPER", "sp ace", "qu\\\"ote"] {
-        let settings: Vec<(String, &str)> = [
+        for (section, key, value) in [
             ("filter", "clean", "EVIL %f"),
             ("filter", "smudge", "EVIL %f"),
             ("filter", "process", "EVIL"),
@@ -163,15 +163,16 @@ async fn drivers_of_any_name_run_nothing() {
             ("diff", "command", "EVIL"),
             ("diff", "textconv", "EVIL"),
             ("merge", "driver", "EVIL %A"),
-        ]
-        .iter()
-        .map(|(section, key, value)| (format!("{section}.{name}.{key}"), *value))
-        .collect();
-        let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (key.as_str(), *value)).collect();
-        // Attributes cannot name all of these; then only the settings are there.
-        let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "=.-".contains(c));
-        let attributes = if plain { all.replace("NAME", name) } else { String::new() };
-        check(&settings, &attributes).await;
+        ] {
+            settings.push((format!("{section}.{name}.{key}"), value));
+        }
+    }
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (key.as_str(), *value)).collect();
+    // Attributes cannot name the others: of these there are only the settings.
+    for names in [["x", "with=equals", "with.dots"], ["UPPER", "x", "with=equals"], ["with.dots", "UPPER", "x"]] {
+        let files = ["a.txt", "new.txt", "sub/c.txt"];
+        let line = |(file, name): (&str, &str)| format!("{file} filter={name} diff={name} merge={name}\n");
+        check(&settings, &files.into_iter().zip(names).map(line).collect::<String>()).await;
     }
     check(&[("filter.x.clean", "EVIL %f"), ("filter.x.required", "true")], "a.txt filter=x\n").await;
 }

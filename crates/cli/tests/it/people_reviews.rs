@@ -374,7 +374,8 @@ async fn a_long_queue_is_listed_by_its_beginning_and_said_to_go_on() {
         // What follows `--deny` is no comment.
         let denied = program.run(&["review", "decide", "--deny", "ask-901", "ask-902"]);
         assert!(denied.stderr.contains("`ask-901`") && denied.stderr.contains("`ask-902`"), "{engine}: {denied:?}");
-        assert_eq!(program.run(&["review", "decide", "ask-901", "--deny", "because"]).code, Some(2), "{engine}");
+        let spaced = program.run(&["review", "decide", "ask-901", "--deny", "because"]);
+        assert!(spaced.code == Some(2) && spaced.stderr.contains("--deny=\"because\""), "{engine}: {spaced:?}");
     }
 }
 

@@ -157,7 +157,6 @@ async fn one_call_one_session_or_all_since_then_is_undone() {
         assert_eq!((workspace.has("s3.txt"), workspace.read("shared.txt")), (false, "2\n".to_owned()), "{engine}");
         undo(&program, &["--session", &sessions[0]], 0);
         assert_eq!(workspace.snapshot().len(), 1, "{engine}: b.txt is left");
-        assert!(undo(&program, &["--call", "no-such-call"], 0).stderr.contains("there is nothing to undo"));
         assert!(undo(&program, &["--session", "no-such-session"], 0).stderr.contains("there is nothing to undo"));
         undo(&program, &["--since", "2000-01-01T00:00:00Z"], 0);
         assert!(workspace.snapshot().is_empty(), "{engine}: as it was before the first call");
@@ -272,4 +271,30 @@ fn a_secret_in_a_file_is_not_shown_by_its_undo() {
     assert!(json.contains("token: [redacted"), "{json}");
     assert!(!asked.stdout.contains(TOKEN) && !json.contains(TOKEN), "{asked:?} {json}");
     assert_eq!(workspace.read("a.txt"), format!("token: {TOKEN}\n"), "what is put back is what was there");
+}
+
+#[test]
+fn a_call_is_named_by_the_end_of_its_id_as_it_is_shown() {
+    for engine in engines() {
+        let workspace = TempWorkspace::new();
+        let program = engine.program(&workspace);
+        let first = write(&program, "first.txt", "1\n");
+        write(&program, "second.txt", "2\n");
+        let end = &first[first.len() - 6..];
+        let shown = program.run(&["audit", "show", "--since", "30m"]);
+        assert!(shown.stdout.contains(end), "{engine}: {shown:?}");
+        let rows = program.run(&["--json", "audit", "show", "--call", end]).stdout;
+        assert!(rows.lines().count() == 2 && rows.lines().all(|row| row.contains(&first)), "{engine}: {rows}");
+        undo(&program, &["--call", end], 0);
+        assert!(!workspace.has("first.txt") && workspace.has("second.txt"), "{engine}");
+        for nobody in ["nobodys", "%", "_____"] {
+            for refused in [undo(&program, &["--call", nobody], 1), program.run(&["audit", "show", "--call", nobody])] {
+                assert_eq!(refused.code, Some(1), "{engine}: {refused:?}");
+                assert!(refused.stderr.contains(&format!("no call `{nobody}`")), "{engine}: {refused:?}");
+            }
+        }
+        // Every id ends in what is empty.
+        let all = undo(&program, &["--call", ""], 1);
+        assert!(all.stderr.contains("several calls end in"), "{engine}: {all:?}");
+    }
 }
