@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use toolhost_contract::{
     AGENT_DOOR, Call, CallId, Caller, CallerKind, Effect, IdSource, Meta, Outcome, ProgressSink, Scope, Silent, Trace,
 };
@@ -95,6 +95,10 @@ pub struct ToolHost {
     hold: Option<Duration>,
     /// As [`Hooks::only`].
     only: Option<&'static [&'static str]>,
+    /// What its commands go on in, in the background.
+    session: CancellationToken,
+    /// Ends them when the last of these is gone.
+    _ends: Arc<DropGuard>,
 }
 
 impl ToolHost {
@@ -109,7 +113,9 @@ impl ToolHost {
     ) -> Self {
         let caller =
             Caller { kind: CallerKind::Model, door: AGENT_DOOR.into(), profile: catalog.profile.clone(), persona };
-        Self { gate, catalog, tools, scope, caller, ids, presenter: None, hold: None, only: None }
+        let session = CancellationToken::new();
+        let ends = Arc::new(session.clone().drop_guard());
+        Self { gate, catalog, tools, scope, caller, ids, presenter: None, hold: None, only: None, session, _ends: ends }
     }
 
     /// The same for a session on a workflow package: of the profile's tools those that such a session has, in what the
@@ -246,6 +252,7 @@ impl ToolHost {
             let_go: ends.let_go.clone(),
             names: Names::Wire,
             only: self.only,
+            session: Some(self.session.clone()),
             ..Hooks::default()
         };
         self.gate.call(self.request(id, tool, arguments), hooks).await
@@ -260,6 +267,7 @@ impl ToolHost {
             let_go: ends.let_go.clone(),
             names: Names::Wire,
             only: self.only,
+            session: Some(self.session.clone()),
             ..Hooks::default()
         };
         self.gate.call(self.request(id, tool, arguments), hooks).await

@@ -4,6 +4,7 @@ use crate::shell::Analyzed;
 use crate::workspace::{Watch, Workspace};
 use tokio_util::sync::CancellationToken;
 
+use crate::background::Background;
 use crate::call::Call;
 use crate::clock::Clock;
 use crate::example::Example;
@@ -17,6 +18,7 @@ pub struct Ctx<'a> {
     pub workspace: &'a Workspace,
     pub catalog: &'a dyn Catalog,
     pub people: &'a dyn People,
+    pub background: &'a dyn Background,
     pub grants: Grants,
     /// What the effect rested on when a person allowed this call ([`Preview::rests_on`](crate::Preview)).
     pub approved: Option<serde_json::Value>,
@@ -33,6 +35,8 @@ pub struct Ctx<'a> {
 pub struct Grants {
     /// Longest time limit a command may ask for, in milliseconds.
     pub command_timeout_ms_max: u64,
+    /// The same for a command in the background.
+    pub background_timeout_ms_max: u64,
 }
 
 /// Where a long call stands.
@@ -95,6 +99,6 @@ impl Ctx<'_> {
             let message = format!("running for {seconds:.0} s, {} bytes of output", p.output_bytes);
             sink.report(Progress { done: seconds, total: None, message });
         };
-        Watch { cancel: self.cancel.clone(), progress: Some(std::sync::Arc::new(tell)) }
+        Watch { cancel: self.cancel.clone(), progress: Some(std::sync::Arc::new(tell)), output: None }
     }
 }

@@ -3,6 +3,7 @@
 //! It refuses to know how a call is made, stored or shown. Start with [`Tool`], which people write, and [`AnyTool`],
 //! which the host holds; then [`Call`] and [`Outcome`], the two ends of a call's life.
 
+mod background;
 mod call;
 mod canonical;
 mod clock;
@@ -29,6 +30,7 @@ pub mod workspace;
 use std::future::Future;
 use std::pin::Pin;
 
+pub use background::{Background, Begun, Heard, Listener, NoBackground, no_session};
 pub use call::{AGENT_DOOR, CONFIRM_SOURCE, Call, Caller, CallerKind, Scope};
 pub use canonical::{canonical_json, canonical_value};
 pub use clock::{Clock, SystemClock};

@@ -1,12 +1,12 @@
 //! The one function every call passes.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use futures::FutureExt;
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, oneshot};
 use tokio_util::task::TaskTracker;
 use toolhost_contract::workspace::{Tier, Workspace};
 use toolhost_contract::{
@@ -16,6 +16,7 @@ use toolhost_contract::{
 
 use crate::arguments::Arguments;
 use crate::asking::{AskOutcome, AskedCall, Case};
+use crate::background::{CallBackground, Job, Jobs};
 use crate::config::GateConfig;
 use crate::digest::digest;
 use crate::error::Result as ConfigResult;
@@ -48,6 +49,27 @@ pub struct Gate {
     fence: OnceCell<&'static str>,
     /// Calls under way.
     calls: TaskTracker,
+    /// Those that have answered before their end.
+    jobs: Jobs,
+    /// This gate, for a call that goes on in a task of its own.
+    own: Weak<Self>,
+}
+
+/// What a call has to do with the background.
+struct GoesOn {
+    /// Takes the answer of a call that gives it before its end.
+    first: Option<oneshot::Sender<Outcome>>,
+    /// The call, once it has answered so.
+    job: Option<Arc<Job>>,
+}
+
+/// What came of running a tool.
+struct Ran {
+    result: Result<Success, ToolError>,
+    /// The ask whose answer it used.
+    used: Option<i64>,
+    /// The call, where it has answered before this end.
+    job: Option<Arc<Job>>,
 }
 
 /// What is known of a call that the gate itself has failed at.
@@ -60,7 +82,13 @@ struct Failed {
 impl Gate {
     pub fn new(config: GateConfig) -> Arc<Self> {
         let limiter = Limiter::new(config.limits);
-        Arc::new(Self { state: GateState { config, limiter }, fence: OnceCell::new(), calls: TaskTracker::new() })
+        Arc::new_cyclic(|own| Self {
+            state: GateState { config, limiter },
+            fence: OnceCell::new(),
+            calls: TaskTracker::new(),
+            jobs: Jobs::default(),
+            own: own.clone(),
+        })
     }
 
     pub fn registry(&self) -> &Registry {
@@ -124,13 +152,33 @@ impl Gate {
         self.calls.reopen();
     }
 
+    /// Runs a call to its end, or until it answers and goes on in the background.
     async fn conduct(&self, call: Call, hooks: Hooks) -> Outcome {
+        let resolved = self.registry().resolve(&call.tool);
+        let may_go_on = resolved.is_some_and(|resolved| resolved.tool.info.facts.command.is_some());
+        let Some(gate) = self.own.upgrade().filter(|_| may_go_on && hooks.session.is_some()) else {
+            return self.conduct_whole(call, hooks, None).await;
+        };
+        let failed = Failed { id: call.id.clone(), tool: call.tool.clone(), scope: call.scope.clone() };
+        let (first, begun) = oneshot::channel();
+        let whole = self.calls.spawn(async move { gate.conduct_whole(call, hooks, Some(first)).await });
+        tokio::select! {
+            // Where both are there, the call has ended.
+            biased;
+            outcome = whole => outcome.unwrap_or_else(|error| self.failed(failed, error)),
+            Ok(outcome) = begun => outcome,
+        }
+    }
+
+    async fn conduct_whole(&self, call: Call, hooks: Hooks, first: Option<oneshot::Sender<Outcome>>) -> Outcome {
         let began = self.state.config.clock.monotonic();
         let mut record = Record::new(&call, &self.state.config.redactor);
+        let mut goes_on = GoesOn { first, job: None };
         let tool = self.registry().get(&call.tool).map_or(&*record.tool, |tool| &*tool.info.name);
         tracing::info!(call = %call.id, tool, door = &*call.caller.door, "a call began");
         let fence = self.fence().await;
-        let passed = AssertUnwindSafe(self.pass(&call, &hooks, fence, &mut record)).catch_unwind().await;
+        let passed =
+            AssertUnwindSafe(self.pass(&call, &hooks, fence, (&mut record, &mut goes_on))).catch_unwind().await;
         let result = passed
             .unwrap_or_else(|panic| Err(ToolError::internal(format!("the gate panicked: {}", panic_text(&*panic)))));
         let told = self.audience(&call, &hooks);
@@ -154,6 +202,9 @@ impl Gate {
         if let Err(error) = written {
             tracing::error!(call = %call.id, %error, "the end of a call could not be recorded");
         }
+        if let Some(job) = goes_on.job {
+            job.ended(&outcome);
+        }
         outcome
     }
 
@@ -176,7 +227,13 @@ impl Gate {
     }
 
     /// The steps of "The life of a call" in ARCHITECTURE.md, in their order.
-    async fn pass(&self, call: &Call, hooks: &Hooks, fence: &str, record: &mut Record) -> Result<Success, ToolError> {
+    async fn pass(
+        &self,
+        call: &Call,
+        hooks: &Hooks,
+        fence: &str,
+        (record, goes_on): (&mut Record, &mut GoesOn),
+    ) -> Result<Success, ToolError> {
         if self.calls.len() > CALLS_OPEN_MAX {
             let message = format!("more than {CALLS_OPEN_MAX} calls are under way");
             return Err(ToolError::new(ErrorKind::Limit, message).hint("wait for answers before the next call"));
@@ -253,7 +310,11 @@ impl Gate {
         };
 
         // 9. Run
-        self.run(call, tool, profile, (arguments, approved), hooks, record).await
+        let first = goes_on.first.take();
+        let ran = self.run(call, tool, profile, (arguments, approved), hooks, (record, first)).await;
+        record.answer = record.answer.or(ran.used);
+        goes_on.job = ran.job;
+        ran.result
     }
 
     /// Whether a person has allowed calls like this one by a rule.
@@ -283,8 +344,9 @@ impl Gate {
         profile: &Profile,
         (arguments, approved): (Arguments, Option<Value>),
         hooks: &Hooks,
-        record: &mut Record,
-    ) -> Result<Success, ToolError> {
+        (record, first): (&Record, Option<oneshot::Sender<Outcome>>),
+    ) -> Ran {
+        let fence = self.fence().await;
         let log = Arc::new(Logged::new(self.state.config.file_log.clone(), call));
         let workspace = Workspace::new(Arc::clone(&self.state.config.executor), profile.fence.clone()).logged(log);
         let catalog = ProfileCatalog {
@@ -297,7 +359,22 @@ impl Gate {
         let cancel = hooks.cancel.child_token();
         let digest = record.digest.clone().unwrap_or_default();
         let people = CallPeople { state: &self.state, gate: self, call, hooks, tool, digest, used: OnceLock::new() };
-        let mut ctx = self.state.ctx(call, &workspace, &catalog, &people, profile, hooks, cancel.clone());
+        // The answer of a call that goes on: the same as it would be at the end, but for what it says.
+        let answer = |success: Success| {
+            let result = Ok(self.audience(call, hooks).success(success));
+            self.outcome(call, record, result, Duration::ZERO, fence)
+        };
+        let background = CallBackground {
+            jobs: &self.jobs,
+            call,
+            hooks,
+            limits: &self.state.config.limits,
+            cancel: cancel.clone(),
+            first: Mutex::new(first),
+            answer: &answer,
+            begun: OnceLock::new(),
+        };
+        let mut ctx = self.state.ctx(call, &workspace, &catalog, &people, &background, profile, hooks, cancel.clone());
         ctx.approved = approved;
         ctx.command = arguments.command();
         let running = AssertUnwindSafe(tool.tool.run(&ctx, arguments.json.clone())).catch_unwind();
@@ -312,30 +389,45 @@ impl Gate {
             deadline_ms = deadline_ms.max(self.state.config.asking.lives_ms.saturating_add(COMMAND_MARGIN_MS));
         }
         let deadline = Duration::from_millis(deadline_ms);
+        let over = async {
+            tokio::time::sleep(deadline).await;
+            if background.begun.get().is_some() {
+                let longer = Duration::from_millis(self.state.config.limits.background_timeout_ms + COMMAND_MARGIN_MS);
+                tokio::time::sleep(longer.saturating_sub(deadline)).await;
+            }
+        };
+        let session_over = async {
+            match &hooks.session {
+                Some(session) => session.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
         let (end, why) = tokio::select! {
             end = &mut running => (Some(end), None),
-            () = tokio::time::sleep(deadline) => (None, Some(timed_out(deadline))),
+            () = over => (None, Some(timed_out(deadline))),
             () = hooks.cancel.cancelled() => (None, Some(cancelled())),
+            () = session_over => (None, Some(cancelled())),
         };
-        record.answer = record.answer.or(people.used.get().copied());
+        let (used, job) = (people.used.get().copied(), background.begun.get().cloned());
+        let ran = |result| Ran { result, used, job };
         let end = match end {
             Some(end) => end,
             None => {
                 cancel.cancel();
                 // A tool that ends in time may still say how; what changed has changed, and the caller must know.
                 let late = tokio::time::timeout(END_GRACE, &mut running).await;
-                return match (late, why) {
+                return ran(match (late, why) {
                     (Ok(Ok(Ok(success))), _) if tool.info.facts.effect.may_change() => self.within_limit(tool, success),
                     (_, Some(error)) => Err(error),
                     (_, None) => Err(cancelled()),
-                };
+                });
             }
         };
-        match end {
+        ran(match end {
             Ok(Ok(success)) => self.within_limit(tool, success),
             Ok(Err(error)) => Err(error),
             Err(panic) => Err(ToolError::internal(format!("`{}` panicked: {}", tool.info.name, panic_text(&*panic)))),
-        }
+        })
     }
 
     /// Whether the changes of files were made that a call has logged whose host has died.

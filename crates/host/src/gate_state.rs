@@ -7,7 +7,9 @@ use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::workspace::Workspace;
-use toolhost_contract::{Call, CallerKind, Catalog, Ctx, ErrorKind, Grants, People, ToolError, ToolSummary};
+use toolhost_contract::{
+    Background, Call, CallerKind, Catalog, Ctx, ErrorKind, Grants, People, ToolError, ToolSummary,
+};
 
 use crate::arguments::Arguments;
 use crate::config::GateConfig;
@@ -98,6 +100,7 @@ impl GateState {
         workspace: &'a Workspace,
         catalog: &'a dyn Catalog,
         people: &'a dyn People,
+        background: &'a dyn Background,
         profile: &Profile,
         hooks: &Hooks,
         cancel: CancellationToken,
@@ -107,9 +110,13 @@ impl GateState {
             workspace,
             catalog,
             people,
+            background,
             approved: None,
             command: None,
-            grants: Grants { command_timeout_ms_max: profile.limits.command_timeout_ms },
+            grants: Grants {
+                command_timeout_ms_max: profile.limits.command_timeout_ms,
+                background_timeout_ms_max: self.config.limits.background_timeout_ms,
+            },
             clock: &*self.config.clock,
             cancel,
             progress: Arc::clone(&hooks.progress),

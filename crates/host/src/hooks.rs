@@ -25,6 +25,8 @@ pub struct Hooks {
     pub pace: Option<Arc<dyn Pace>>,
     /// How the caller's tools are spelled in what it is told.
     pub names: Names,
+    /// The caller's session, which ends what goes on in the background; `None`: nothing can.
+    pub session: Option<CancellationToken>,
     /// The only tools of the profile that the caller has, by canonical name; `None`: all of them.
     pub only: Option<&'static [&'static str]>,
 }
@@ -50,6 +52,7 @@ impl Default for Hooks {
             let_go: CancellationToken::new(),
             pace: None,
             names: Names::default(),
+            session: None,
             only: None,
         }
     }

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod asking;
+mod background;
 mod config;
 mod digest;
 mod error;

@@ -23,6 +23,14 @@ pub struct Limits {
     pub answer_bytes: usize,
     /// Longest string argument kept in the audit, bytes; beyond, its head and its hash.
     pub audit_string_bytes: usize,
+    /// Commands of a session that may be in the background at once.
+    pub background_commands: usize,
+    /// Longest such a command may take, milliseconds.
+    pub background_timeout_ms: u64,
+    /// Bytes kept of what it printed and nobody has read; beyond, the oldest go.
+    pub background_bytes: usize,
+    /// Most bytes of that in one answer.
+    pub background_read_bytes: usize,
     /// Sessions whose counters are kept; beyond, the counters of all are begun anew.
     pub sessions: usize,
 }
@@ -35,6 +43,10 @@ impl Default for Limits {
             call_timeout_ms: 60 * 60 * 1000,
             answer_bytes: 4 * 1024 * 1024,
             audit_string_bytes: 4096,
+            background_commands: 16,
+            background_timeout_ms: 24 * 60 * 60 * 1000,
+            background_bytes: 1024 * 1024,
+            background_read_bytes: 64 * 1024,
             sessions: 10_000,
         }
     }

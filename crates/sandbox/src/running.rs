@@ -18,6 +18,7 @@ use crate::output::Capture;
 use crate::proxy::Proxy;
 use crate::spawner::{Spawner, Started};
 use crate::terminal::Waiters;
+use toolhost_contract::Listener;
 use toolhost_contract::workspace::{
     Captured, Command, CommandResult, Error, Fence, Progress, Result, Signal, Tier, Watch,
 };
@@ -73,7 +74,7 @@ pub(crate) async fn run_plan(
     let plan = Arc::new(plan);
     let began = Instant::now();
     let started = spawner.spawn(Arc::clone(&plan)).await.map_err(|e| spawn_failure(&command, &e))?;
-    let mut run = Run::new(started, plan, &command);
+    let mut run = Run::new(started, plan, &command, watch.output.as_ref());
     let mut outcome = run.attend(&command, &watch, &room.config.limits, began).await;
     if let Some(cgroup) = cgroup
         && end_cgroup(cgroup).await
@@ -186,12 +187,13 @@ struct Run {
 }
 
 impl Run {
-    fn new(mut started: Started, plan: Arc<Plan>, command: &Command) -> Self {
+    fn new(mut started: Started, plan: Arc<Plan>, command: &Command, listener: Option<&Listener>) -> Self {
         let (stdout, stderr) = (started.stdout.take(), started.stderr.take());
         let streams = stdout.iter().map(AsFd::as_fd).chain(stderr.iter().map(AsFd::as_fd));
         let outputs = streams.filter_map(|stream| Some(rustix::fs::fstat(stream).ok()?.st_ino)).collect();
         let end_bytes = command.capture_bytes;
-        let (stdout, stderr) = (Stream::drain(stdout, end_bytes), Stream::drain(stderr, end_bytes));
+        let (stdout, stderr) =
+            (Stream::drain(stdout, end_bytes, listener.cloned()), Stream::drain(stderr, end_bytes, listener.cloned()));
         let waiters = Arc::new(std::sync::Mutex::new(Waiters::new(command.ends_fifo_waits)));
         Self { started, plan, stdout, stderr, outputs, waiters, status: None }
     }
@@ -342,13 +344,20 @@ struct Stream {
 }
 
 impl Stream {
-    fn drain(source: Option<impl AsyncRead + Unpin + Send + 'static>, end_bytes: usize) -> Self {
+    fn drain(
+        source: Option<impl AsyncRead + Unpin + Send + 'static>,
+        end_bytes: usize,
+        listener: Option<Listener>,
+    ) -> Self {
         let capture = Arc::new(std::sync::Mutex::new(Capture::new(end_bytes)));
         let sink = Arc::clone(&capture);
         let task = tokio::spawn(async move {
             let Some(mut source) = source else { return };
             let mut buffer = vec![0; 64 * 1024];
             while let Ok(n @ 1..) = source.read(&mut buffer).await {
+                if let Some(listener) = &listener {
+                    listener(&buffer[..n]);
+                }
                 lock(&sink).push(&buffer[..n]);
             }
         });

@@ -8,11 +8,11 @@ use serde_json::json;
 use toolhost_contract::shell::{Analyzed, SimpleCommand};
 use toolhost_contract::workspace::{Access, Command, RefChange, WsPath};
 use toolhost_contract::{
-    Alias, CommandArgument, Ctx, Effect, ErrorKind, Example, Expect, Facts, Meaning, OtherName, Preview, Tool,
-    ToolError, named, visible, visible_line,
+    Alias, Begun, CommandArgument, Ctx, Effect, ErrorKind, Example, Expect, Facts, Meaning, OtherName, Preview,
+    Success, Tool, ToolError, named, visible, visible_line,
 };
 
-use crate::{git_hint, interactive};
+use crate::{git_hint, interactive, network_hint};
 
 const TIMEOUT_MS_DEFAULT: u64 = 120_000;
 /// Most programs named that waited for a terminal.
@@ -32,15 +32,15 @@ const NAMES: &[OtherName] = &[
     OtherName::argument("timeout_milliseconds", "timeoutMs"),
     OtherName::means("timeout", Meaning::Time("timeoutMs")),
     OtherName::means("timeout_seconds", Meaning::Seconds("timeoutMs")),
-    OtherName::anyway("run_in_background", "false"),
-    OtherName::anyway("is_background", "false"),
+    OtherName::argument("run_in_background", "background"),
+    OtherName::argument("is_background", "background"),
 ];
 
 pub(crate) struct Bash;
 
-/// Runs a bash command in the workspace, in a fence that the kernel holds: no network unless granted, nothing outside the
-/// workspace but a private /tmp, no input unless given. A command that fails is an answer with its exit code. When the
-/// time is over, all its processes are ended. `.git` is read-only for commands: the git tools commit, switch, restore, stash.
+/// Runs a bash command in the workspace, in a fence: no network unless granted, nothing outside the workspace but a private
+/// /tmp, no input unless given. A command that fails is an answer with its exit code. `.git` is read-only: the git tools commit,
+/// switch, restore, stash.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
@@ -55,13 +55,19 @@ pub(crate) struct Input {
     timeout_ms: Option<u64>,
     /// Text for standard input, which is empty otherwise.
     stdin: Option<String>,
+    /// Answers at once with a handle for `bash_output` and `bash_kill`. The session ends the command.
+    #[serde(default)]
+    background: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Output {
-    /// 0 is success; 128 + n: ended by signal n.
-    exit_code: i32,
+    /// 0 is success; 128 + n: ended by signal n; null: it goes on in the background.
+    exit_code: Option<i32>,
+    /// Of a command in the background, such as `command-1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    handle: Option<String>,
     /// The signal that ended it, such as `SIGKILL`.
     signal: Option<String>,
     stdout: String,
@@ -80,6 +86,25 @@ pub(crate) struct Output {
     /// What git or this host obeys that was put back when the command ended, at most 50 names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     put_back: Vec<String>,
+}
+
+impl Output {
+    /// The answer of a command that goes on.
+    fn begun(handle: String) -> Self {
+        Self {
+            exit_code: None,
+            handle: Some(handle),
+            signal: None,
+            stdout: String::new(),
+            stderr: String::new(),
+            truncated: false,
+            timed_out: false,
+            duration_ms: 0,
+            fence: String::new(),
+            refs_changed: Vec::new(),
+            put_back: Vec::new(),
+        }
+    }
 }
 
 /// A git reference that changed.
@@ -155,6 +180,9 @@ impl Tool for Bash {
     }
 
     fn render(&self, output: &Output) -> String {
+        if let Some(handle) = output.handle.as_ref().filter(|_| output.exit_code.is_none()) {
+            return format!("[{handle} runs in the background]");
+        }
         let mut text = output.stdout.clone();
         let mut line = |part: &str| {
             if !text.is_empty() && !text.ends_with('\n') {
@@ -174,8 +202,8 @@ impl Tool for Bash {
         }
         match &output.signal {
             Some(signal) => line(&format!("[ended by {signal}]")),
-            None if output.exit_code != 0 || (output.stdout.is_empty() && output.stderr.is_empty()) => {
-                line(&format!("[exit code {}]", output.exit_code));
+            None if output.exit_code != Some(0) || (output.stdout.is_empty() && output.stderr.is_empty()) => {
+                line(&format!("[exit code {}]", output.exit_code.unwrap_or_default()));
             }
             None => {}
         }
@@ -183,14 +211,18 @@ impl Tool for Bash {
     }
 
     async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
+        // A person is not asked about what will not run.
+        check(ctx, &input)?;
         let programs = match ctx.command {
             Some(Analyzed::Commands(commands)) => {
                 let more = |command: &SimpleCommand| match command.runs_its_input() {
                     true => ", and the commands in its input",
                     false => "",
                 };
-                let told =
-                    |command| format!("  runs: {}{}\n", visible_line(&SimpleCommand::shown(command)), more(command));
+                let told = |command: &SimpleCommand| match command.words.is_empty() && command.assignments.is_empty() {
+                    true => "  runs no program: it opens the files after > and <\n".to_owned(),
+                    false => format!("  runs: {}{}\n", visible_line(&command.shown()), more(command)),
+                };
                 commands.iter().map(told).collect()
             }
             Some(Analyzed::NotAnalyzable { why }) => not_told(why),
@@ -217,8 +249,9 @@ impl Tool for Bash {
         // Marked, no line of theirs looks like one of ours.
         let marked = |text: &str| visible(text).replace('\n', "\n> ");
         let stdin = input.stdin.map(|text| format!("input:\n> {}\n", marked(&text))).unwrap_or_default();
+        let goes_on = if input.background { "goes on in the background until its session ends\n" } else { "" };
         let detail = format!(
-            "$ {}\n\n{programs}in {place}, the workspace {access}, network: {network}\n{stdin}",
+            "$ {}\n\n{programs}in {place}, the workspace {access}, network: {network}\n{goes_on}{stdin}",
             marked(&input.command)
         );
         let mut lines = input.command.lines();
@@ -231,23 +264,21 @@ impl Tool for Bash {
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
-        if input.command.contains('\0') {
-            return Err(ToolError::new(ErrorKind::Validation, "the command holds a NUL character"));
-        }
-        let most = ctx.grants.command_timeout_ms_max;
-        let timeout_ms = input.timeout_ms.unwrap_or(TIMEOUT_MS_DEFAULT.min(most));
-        if timeout_ms > most {
-            let message = format!("`timeoutMs` is {timeout_ms}; this profile grants {most} at most");
-            return Err(ToolError::new(ErrorKind::Validation, message)
-                .hint("run less at once, or let the person raise the profile's limit"));
-        }
-        interactive::check(ctx.command, input.stdin.is_some())?;
-        let mut command = Command::new(["bash", "-c", &input.command], Duration::from_millis(timeout_ms));
+        let time = check(ctx, &input)?;
+        let mut command = Command::new(["bash", "-c", &input.command], time);
         // What a person has allowed runs where it was then said to run.
         let allowed = ctx.approved.as_ref().and_then(|seen| seen.get("folder")?.as_str());
         command.cwd = WsPath::parse(allowed.unwrap_or(&input.cwd))?;
         command.stdin = input.stdin.unwrap_or_default().into_bytes();
-        let result = ctx.workspace.run(command, ctx.watch()).await?;
+        let begun = if input.background { Some(ctx.background.begin()?) } else { None };
+        let (mut watch, mut handle) = (ctx.watch(), None);
+        if let Some(Begun { handle: given, listener, answer, .. }) = begun {
+            let first = Output::begun(given.clone());
+            let (text, data) = (self.render(&first), serde_json::to_value(first).map_err(ToolError::internal)?);
+            answer(Success { data, text, revision: None, workflow: None });
+            (watch.output, handle) = (Some(listener), Some(given));
+        }
+        let result = ctx.workspace.run(command, watch).await?;
         if result.output_limit_reached {
             return Err(ToolError::new(
                 ErrorKind::Limit,
@@ -261,6 +292,7 @@ impl Tool for Bash {
                 .hint("run less at once, or let the person raise the limit (`--command-memory`)"));
         }
         let hint = git_hint::for_command(ctx.command, &result, &|tool| ctx.catalog.called(tool));
+        let network = network_hint::for_command(ctx.workspace.fence(), &result);
         let mut stderr = result.stderr.text;
         if !result.restored.is_empty() {
             stderr.push_str(&format!(
@@ -269,7 +301,7 @@ impl Tool for Bash {
             ));
         }
         let waited = waited_note(&result.waited_for_terminal);
-        for note in hint.into_iter().chain(waited).chain(changed_note(&result.refs_changed)) {
+        for note in hint.into_iter().chain(waited).chain(network).chain(changed_note(&result.refs_changed)) {
             if !stderr.is_empty() && !stderr.ends_with('\n') {
                 stderr.push('\n');
             }
@@ -279,7 +311,8 @@ impl Tool for Bash {
         let refs_changed = result.refs_changed.into_iter().take(CHANGED_MAX);
         let refs_changed = refs_changed.map(|RefChange { name, from, to }| Changed { name, from, to }).collect();
         Ok(Output {
-            exit_code: result.exit_code,
+            exit_code: Some(result.exit_code),
+            handle,
             signal: result.signal.map(|signal| signal.name()),
             truncated: result.stdout.truncated || result.stderr.truncated,
             stdout: result.stdout.text,
@@ -291,6 +324,28 @@ impl Tool for Bash {
             put_back,
         })
     }
+}
+
+/// How long the command may take.
+///
+/// # Errors
+/// It cannot run as it was asked for.
+fn check(ctx: &Ctx<'_>, input: &Input) -> Result<Duration, ToolError> {
+    if input.command.contains('\0') {
+        return Err(ToolError::new(ErrorKind::Validation, "the command holds a NUL character"));
+    }
+    interactive::check(ctx.command, input.stdin.is_some())?;
+    let (most, default) = match input.background {
+        true => (ctx.grants.background_timeout_ms_max, u64::MAX),
+        false => (ctx.grants.command_timeout_ms_max, TIMEOUT_MS_DEFAULT),
+    };
+    let timeout_ms = input.timeout_ms.unwrap_or(default.min(most));
+    if timeout_ms > most {
+        let message = format!("`timeoutMs` is {timeout_ms}; this profile grants {most} at most");
+        return Err(ToolError::new(ErrorKind::Validation, message)
+            .hint("run less at once, or let the person raise the profile's limit"));
+    }
+    Ok(Duration::from_millis(timeout_ms))
 }
 
 fn not_told(why: &str) -> String {

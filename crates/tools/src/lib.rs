@@ -4,12 +4,14 @@
 //! beside these, in the crates `records`, `builder` and `deploy`; the facade `toolhost` puts all of them in one list.
 
 mod approval;
+mod background;
 mod bash;
 mod file;
 mod git;
 mod git_hint;
 mod human;
 mod interactive;
+mod network_hint;
 mod review;
 mod session;
 mod tool;
@@ -31,6 +33,8 @@ pub fn of_the_workspace() -> Vec<Box<dyn AnyTool>> {
         Box::new(file::move_file::Move),
         Box::new(file::delete::Delete),
         Box::new(bash::Bash),
+        Box::new(background::output::Output),
+        Box::new(background::kill::Kill),
         Box::new(git::status::Status),
         Box::new(git::diff::Diff),
         Box::new(git::log::Log),

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::workspace::{Access, Fence, Workspace};
 use toolhost_contract::{
-    Answer, AnyTool, Asked, BoxFuture, Call, Catalog, Ctx, ErrorKind, Grants, People, Question, Silent, SystemClock,
-    ToolError, ToolSummary, Waited,
+    Answer, AnyTool, Asked, BoxFuture, Call, Catalog, Ctx, ErrorKind, Grants, NoBackground, People, Question, Silent,
+    SystemClock, ToolError, ToolSummary, Waited,
 };
 use toolhost_host::{Presented, Shown};
 use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
@@ -230,9 +230,10 @@ impl Direct {
             workspace: &self.workspace,
             catalog: &Nobody,
             people: &Nobody,
+            background: &NoBackground,
             approved,
             command: None,
-            grants: Grants { command_timeout_ms_max: 60_000 },
+            grants: Grants { command_timeout_ms_max: 60_000, background_timeout_ms_max: 60_000 },
             clock: &self.clock,
             cancel: CancellationToken::new(),
             progress: Arc::new(Silent),

@@ -17,6 +17,7 @@ mod agent_terminal;
 mod analyzed_once;
 mod audit_against;
 mod audit_follow;
+mod background;
 mod bad_input;
 mod bad_records;
 mod beads;

@@ -16,6 +16,19 @@ fn names(answer: &Value) -> Vec<String> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
+/// All pages of the list of tools.
+async fn all_listed(host: &mut McpProcess) -> Vec<Value> {
+    let (mut listed, mut page) = (Vec::new(), json!({}));
+    loop {
+        let answer = host.request("tools/list", page).await;
+        listed.extend(answer["result"]["tools"].as_array().unwrap().clone());
+        match &answer["result"]["nextCursor"] {
+            Value::Null => return listed,
+            cursor => page = json!({ "cursor": cursor }),
+        }
+    }
+}
+
 /// The command line of a command that a test looks for.
 fn marker(workspace: &TempWorkspace) -> String {
     format!("marker-{}", workspace.root().parent().unwrap().file_name().unwrap().to_string_lossy())
@@ -51,8 +64,7 @@ async fn the_tools_of_the_profile_are_listed_the_same_each_time() {
 async fn every_listed_tool_says_what_it_may_do() {
     let workspace = TempWorkspace::new();
     let mut host = McpProcess::open(&program(&workspace), &["--profile", "all"], Era::Session).await;
-    let answer = host.request("tools/list", json!({})).await;
-    for tool in answer["result"]["tools"].as_array().unwrap() {
+    for tool in all_listed(&mut host).await {
         let name = tool["name"].as_str().unwrap();
         // As MCP has it where nothing is said.
         let hint = |name: &str, default: bool| tool["annotations"][name].as_bool().unwrap_or(default);
@@ -60,7 +72,17 @@ async fn every_listed_tool_says_what_it_may_do() {
         let last = name.rsplit('_').next().unwrap();
         let should = matches!(
             last,
-            "list" | "read" | "get" | "load" | "ready" | "query" | "history" | "describe" | "search" | "find"
+            "list"
+                | "read"
+                | "get"
+                | "load"
+                | "ready"
+                | "query"
+                | "history"
+                | "describe"
+                | "search"
+                | "find"
+                | "output"
         ) || name.starts_with("check_")
             || matches!(
                 name,
@@ -119,13 +141,13 @@ async fn a_list_of_tools_can_be_taken_by_every_models_api_and_is_short() {
     let workspace = TempWorkspace::new();
     for (profile, tokens_max) in [("researcher", 4_000), ("developer", 6_000), ("planner", 12_000), ("all", 25_000)] {
         let mut host = McpProcess::open(&program(&workspace), &["--profile", profile], Era::Session).await;
-        let listed = host.request("tools/list", json!({})).await["result"]["tools"].clone();
+        let listed = all_listed(&mut host).await;
         let mut found = Vec::new();
-        for tool in listed.as_array().unwrap() {
+        for tool in &listed {
             unfit_for_models(&tool["inputSchema"], tool["name"].as_str().unwrap(), &mut found);
         }
         assert_eq!(found, Vec::<String>::new());
-        let tokens = listed.to_string().len() / 4;
+        let tokens = json!(listed).to_string().len() / 4;
         assert!(tokens <= tokens_max, "{profile}: {tokens} tokens, {tokens_max} at the most");
     }
 }
@@ -177,11 +199,9 @@ async fn the_structure_of_every_answer_fits_the_published_schema() {
     let workspace = TempWorkspace::repository(&[("a.txt", "one\ntwo\n"), ("a.rs", "fn main() {}\n")]);
     for era in ERAS {
         let mut host = McpProcess::open(&program(&workspace), &["--profile", "all", "--output-schemas"], era).await;
-        let listed = host.request("tools/list", json!({})).await;
-        let schema_of = |name: &str| {
-            let tools = listed["result"]["tools"].as_array().unwrap();
-            tools.iter().find(|tool| tool["name"] == name).unwrap()["outputSchema"].clone()
-        };
+        let listed = all_listed(&mut host).await;
+        let schema_of =
+            |name: &str| listed.iter().find(|tool| tool["name"] == name).expect("it is listed")["outputSchema"].clone();
         for (tool, arguments, ok) in [
             ("file_read", json!({ "path": "a.txt" }), true),
             ("file_read", json!({ "path": "a.rs", "view": "outline" }), true),

@@ -33,7 +33,7 @@ async fn a_tool_that_is_not_there_is_told_by_one_of_the_caller_s_own() {
         ("file.raed", "did you mean `file_read`?"),
         ("edit_file", "did you mean `file_edit`?"),
         // What other hosts call it is a name of it.
-        ("execute_command", "`bash` takes: command, cwd, timeoutMs, stdin; nothing was changed"),
+        ("execute_command", "`bash` takes: command, cwd, timeoutMs, stdin, background; nothing was changed"),
         ("quux", "`tool_list` shows the tools you have"),
         // The developer has neither `file.move` nor `task.create`.
         ("file.mov", "did you mean `file_list` or `file_read` or `file_search`?"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::{Tier, WsPath};
+use crate::background::Listener;
 
 /// Bytes kept of each end of a stream.
 pub const CAPTURE_BYTES_DEFAULT: usize = 32 * 1024;
@@ -64,12 +65,14 @@ pub struct Watch {
     pub cancel: CancellationToken,
     /// Called now and then while the command runs.
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
+    /// Takes what the command prints, as it comes: stdout and stderr.
+    pub output: Option<Listener>,
 }
 
 impl Watch {
     /// Nobody watches; only the deadline ends the command.
     pub fn unattended() -> Self {
-        Self { cancel: CancellationToken::new(), progress: None }
+        Self { cancel: CancellationToken::new(), progress: None, output: None }
     }
 }
 

@@ -4,7 +4,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolhost_contract::workspace::Workspace;
 use toolhost_contract::{
-    Approval, Asked, BoxFuture, Call, ErrorKind, People, Preview, Question, ToolError, Waited, canonical_json,
+    Approval, Asked, BoxFuture, Call, ErrorKind, NoBackground, People, Preview, Question, ToolError, Waited,
+    canonical_json,
 };
 use toolhost_store::{AskKind, NewAsk};
 
@@ -53,7 +54,8 @@ impl GateState {
         let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone());
         let catalog =
             ProfileCatalog { state: self, profile, names: hooks.names, kind: call.caller.kind, only: hooks.only };
-        let mut ctx = self.ctx(call, &workspace, &catalog, &Nobody, profile, hooks, hooks.cancel.child_token());
+        let mut ctx =
+            self.ctx(call, &workspace, &catalog, &Nobody, &NoBackground, profile, hooks, hooks.cancel.child_token());
         ctx.command = arguments.command();
         let made = tool.tool.preview(&ctx, arguments.json.clone()).await?;
         Ok(made.unwrap_or_else(|| Preview {

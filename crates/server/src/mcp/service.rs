@@ -143,7 +143,9 @@ impl ServerHandler for McpService {
         };
         let slot = context.extensions.get::<Slot>().cloned();
         let pace = slot.clone().map(|slot| Arc::new(slot) as Arc<dyn Pace>);
-        let mut hooks = Hooks { cancel: cancel.clone(), progress, pace, names: self.door.names, ..Hooks::default() };
+        let session = Some(self.closing.clone());
+        let names = self.door.names;
+        let mut hooks = Hooks { cancel: cancel.clone(), progress, pace, names, session, ..Hooks::default() };
         let forms = if self.door.ask_in_client { elicit::Forms::of(&context) } else { elicit::Forms::None };
         let person = || Person {
             user_id: self.door.scope.user_id,

@@ -10,15 +10,15 @@ use super::{Mode, change};
 pub(crate) struct Branch;
 
 /// Lists the local branches, creates a branch, or deletes a merged one. Without arguments it only lists them. It does not switch
-/// to a new branch: use `git.switch` for that.
+/// to it: use `git.switch`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     /// The name of a branch to create.
     create: Option<String>,
-    /// The branch or commit at which the new branch starts. Omit for the current commit. Only with `create`.
+    /// The branch or commit at which the new branch starts. Only with `create`.
     from: Option<String>,
-    /// The name of a branch to delete. It must be merged into the current branch. Not together with `create`.
+    /// The name of a branch to delete. It must be merged into the current branch.
     delete: Option<String>,
 }
 

@@ -12,9 +12,8 @@ const MESSAGE_CHARS_MAX: usize = 1000;
 
 pub(crate) struct Stash;
 
-/// Saves uncommitted changes in a stash, lists stashes, and restores or deletes them. `push` saves the changes and resets the
-/// files to the last commit. `apply` restores a stash into the files; `pop` also deletes it. `show` returns its diff. `drop`
-/// deletes it.
+/// Works with stashes. `push` saves uncommitted changes and resets the files to the last commit. `apply` restores a stash into
+/// the files; `pop` also deletes it. `show` returns its diff. `drop` deletes it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

@@ -7,7 +7,7 @@ use toolhost_contract::{Answer, Asked, Ctx, ErrorKind, Example, Expect, Facts, Q
 
 pub(crate) struct Ask;
 
-/// Asks a person one question. Goes on when they have answered.
+/// Asks a person one question. Waits for their answer.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

@@ -10,7 +10,7 @@ use super::{Output, Subject, ask};
 pub(crate) struct Content;
 
 /// Puts a text before a person, such as a requirements document or a design. They pass it, edit it or, with `feedback`,
-/// say what to do better. Goes on when they have answered.
+/// say what to do better. Waits for their answer.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

@@ -13,7 +13,7 @@ use crate::file::{as_text, read_whole};
 pub(crate) struct File;
 
 /// Puts a file before a person. They pass it, edit it (their text is saved) or, with `feedback`, say what to do better.
-/// Goes on when they have answered.
+/// Waits for their answer.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

@@ -8,15 +8,15 @@ use toolhost_store::Steps;
 
 pub(crate) struct SessionResult(pub(crate) Steps);
 
-/// Reads the result of an earlier call of this session again, or the arguments of that call: where a result was too long to
-/// be shown whole, or a result or long arguments were put away because they were old, the handle stands in their place.
+/// Reads again what an earlier call of this session answered, or its arguments: where they were too long or too old to be
+/// shown, a handle stands in their place.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
     /// Such as call_3_0.
     #[schemars(regex(pattern = r"^call_[0-9]{1,9}_[0-9]{1,9}$"))]
     handle: String,
-    /// `result` reads the answer of the call, `arguments` reads its arguments as JSON.
+    /// `result`: its answer; `arguments`: its arguments, as JSON.
     #[serde(default)]
     part: Part,
     /// Where to begin, in characters.

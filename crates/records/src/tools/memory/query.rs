@@ -33,7 +33,7 @@ pub(crate) struct Input {
     #[schemars(range(min = 1, max = 100))]
     #[serde(default = "answers_default")]
     limit: usize,
-    /// Leave out what would make the answer longer than about so many tokens.
+    /// Longest answer, in tokens; the rest is left out.
     #[schemars(range(min = 1))]
     max_tokens: Option<usize>,
     /// The number of an iteration; the current one if left out.

@@ -13,7 +13,7 @@ use crate::tools::sheet::sheet;
 
 pub(crate) struct UpdateState(pub(crate) Records);
 
-/// Moves a ticket to another state: backlog to research; research to plan_approval or back to backlog; plan_approval to in_progress or back to research; in_progress to verification or back to research; verification to done or back to in_progress. done is final.
+/// Moves a ticket to the next state (backlog, research, plan_approval, in_progress, verification, done) or back: research to backlog, plan_approval and in_progress to research, verification to in_progress. done is final.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {

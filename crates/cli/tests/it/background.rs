@@ -1,0 +1,171 @@
+//! Commands in the background: their output while they run, their end, and whose they are.
+
+use serde_json::{Value, json};
+use toolhost_testkit::{Era, McpProcess, TempWorkspace, processes_named, until};
+
+use crate::room::program;
+
+async fn open(workspace: &TempWorkspace) -> McpProcess {
+    McpProcess::open(&program(workspace), &["--profile", "developer"], Era::Session).await
+}
+
+fn marker(workspace: &TempWorkspace) -> String {
+    format!("behind-{}", workspace.root().parent().unwrap().file_name().unwrap().to_string_lossy())
+}
+
+/// Starts a command in the background; its handle.
+async fn begin(host: &mut McpProcess, command: &str) -> String {
+    let result = host.call("bash", json!({ "command": command, "background": true })).await;
+    let data = &result["structuredContent"]["data"];
+    assert_eq!(data["exitCode"], Value::Null, "{result}");
+    let handle = data["handle"].as_str().expect("a handle").to_owned();
+    assert!(result["content"][0]["text"].as_str().unwrap().contains(&handle), "{result}");
+    handle
+}
+
+async fn read(host: &mut McpProcess, handle: &str) -> Value {
+    let result = host.call("bash_output", json!({ "handle": handle, "waitMs": 60_000 })).await;
+    assert_eq!(result["isError"], false, "{result}");
+    result["structuredContent"]["data"].clone()
+}
+
+/// Reads until it has ended; all that it printed, and the last answer.
+async fn read_all(host: &mut McpProcess, handle: &str) -> (String, Value) {
+    let mut output = String::new();
+    loop {
+        let data = read(host, handle).await;
+        output.push_str(data["output"].as_str().unwrap());
+        if data["running"] == false && data["more"] == false {
+            return (output, data);
+        }
+    }
+}
+
+fn rows(workspace: &TempWorkspace) -> Vec<Value> {
+    let export = program(workspace).run(&["audit", "export"]).stdout;
+    export.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_in_the_background_is_read_while_it_runs_and_after_its_end() {
+    let workspace = TempWorkspace::new();
+    let mut host = open(&workspace).await;
+    // It goes on when the test says so.
+    let handle = begin(&mut host, "echo one; until [ -e go ]; do sleep 0.05; done; echo two >&2; exit 3").await;
+    let data = read(&mut host, &handle).await;
+    assert_eq!((&data["output"], &data["running"]), (&json!("one\n"), &json!(true)), "{data}");
+    // Other calls are answered meanwhile, commands too.
+    let result = host.call("bash", json!({ "command": "touch go; echo beside" })).await;
+    assert_eq!(result["structuredContent"]["data"]["stdout"], "beside\n", "{result}");
+    let (output, data) = read_all(&mut host, &handle).await;
+    assert_eq!((output.as_str(), &data["exitCode"]), ("two\n", &json!(3)), "{data}");
+    let again = host.call("bash_output", json!({ "handle": handle })).await;
+    assert_eq!(again["structuredContent"]["error"]["kind"], "not_found", "{again}");
+    assert!(host.close().await.success());
+    let ended: Vec<Value> =
+        rows(&workspace).into_iter().filter(|row| row["tool"] == "bash" && row["outcome"]["exitCode"] == 3).collect();
+    assert_eq!(ended.len(), 1, "the audit has the end: {ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_in_the_background_is_ended_with_all_it_has_started() {
+    let workspace = TempWorkspace::new();
+    let mut host = open(&workspace).await;
+    let marker = marker(&workspace);
+    let command = format!("(exec -a {marker} sleep 1000) & echo up; touch up.txt; exec -a {marker} sleep 1000");
+    let handle = begin(&mut host, &command).await;
+    until("both run", || workspace.has("up.txt") && processes_named(&marker) > 1).await;
+    let result = host.call("KillShell", json!({ "shell_id": handle })).await;
+    let data = &result["structuredContent"]["data"];
+    assert_eq!((&data["running"], &data["output"]), (&json!(false), &json!("up\n")), "{result}");
+    assert!(data["error"].is_string() && data["exitCode"].is_null(), "{result}");
+    assert_eq!(processes_named(&marker), 0);
+    assert!(host.close().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_in_the_background_ends_with_its_session() {
+    let workspace = TempWorkspace::new();
+    let mut host = open(&workspace).await;
+    let marker = marker(&workspace);
+    begin(&mut host, &format!("touch up.txt; exec -a {marker} sleep 1000")).await;
+    until("it runs", || workspace.has("up.txt") && processes_named(&marker) > 0).await;
+    assert!(host.close().await.success());
+    assert_eq!(processes_named(&marker), 0);
+    let rows = rows(&workspace);
+    let of = |event: &str| rows.iter().filter(|row| row["event"] == event && row["tool"] == "bash").count();
+    assert_eq!((of("started"), of("finished"), of("unknown")), (1, 1, 0), "{rows:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_read_is_bounded_and_no_secret_is_shown_in_halves() {
+    let workspace = TempWorkspace::new();
+    let mut host = open(&workspace).await;
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let (half, rest) = secret.split_at(20);
+    let command = format!(
+        "printf 'is {half}'; until [ -e go ]; do sleep 0.05; done; printf '{rest} '; until [ -e end ]; do sleep 0.05; done; yes | head -c 3000000"
+    );
+    let handle = begin(&mut host, &command).await;
+    let data = read(&mut host, &handle).await;
+    assert_eq!(data["output"], "is ", "a word that may go on is not shown: {data}");
+    workspace.write("go", "");
+    let data = read(&mut host, &handle).await;
+    assert_eq!(data["output"], "[redacted] ", "{data}");
+    workspace.write("end", "");
+    let ended = || rows(&workspace).iter().any(|row| row["event"] == "finished" && row["tool"] == "bash");
+    until("it has ended", ended).await;
+    let (output, mut left_out) = (read(&mut host, &handle).await, 0);
+    left_out += output["leftOut"].as_u64().unwrap();
+    let first = output["output"].as_str().unwrap().len() as u64;
+    assert_eq!(output["more"], true, "an answer has a limit: {first}");
+    let (last, _) = read_all(&mut host, &handle).await;
+    assert_eq!(first + last.len() as u64 + left_out, 3_000_000);
+    assert_eq!(left_out, 3_000_000 - 1024 * 1024);
+    assert!(host.close().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_session_and_beyond_the_limit_no_command_goes_on() {
+    let workspace = TempWorkspace::new();
+    let once = program(&workspace).run(&["call", "bash", r#"{"command":"sleep 1000","background":true}"#]);
+    assert!(once.code != Some(0) && once.stderr.contains("background"), "{once:?}");
+    let mut host = open(&workspace).await;
+    for _ in 0..16 {
+        begin(&mut host, "sleep 1000").await;
+    }
+    let result = host.call("bash", json!({ "command": "sleep 1000", "background": true })).await;
+    assert_eq!(result["structuredContent"]["error"]["kind"], "limit", "{result}");
+    let result = host.call("bash_kill", json!({ "handle": "command-1" })).await;
+    assert_eq!(result["isError"], false, "{result}");
+    begin(&mut host, "sleep 1000").await;
+    assert!(host.close().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_has_to_allow_goes_on_in_the_background_after_their_yes() {
+    let workspace = TempWorkspace::new();
+    let asking = "[approvals]\nhold_seconds = 0\n[[profiles.developer.rules]]\ntool = 'bash'\ndecide = 'ask'\n";
+    workspace.write_beside("operator.toml", asking);
+    let program = program(&workspace).variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"));
+    let mut host = McpProcess::open(&program, &["--profile", "developer"], Era::Session).await;
+    // Nobody is asked about what would not run then.
+    for arguments in [
+        json!({ "command": "true", "timeoutMs": 3_600_000 }),
+        json!({ "command": "true", "timeoutMs": 172_800_000, "background": true }),
+        json!({ "command": "vim notes.txt" }),
+    ] {
+        let refused = host.call("bash", arguments).await;
+        assert_eq!(refused["structuredContent"]["error"]["kind"], "validation", "{refused}");
+    }
+    let asked = host.call("bash", json!({ "command": "echo up; sleep 1000", "background": true })).await;
+    let ask = asked["structuredContent"]["data"]["approvalId"].as_str().expect("an ask").to_owned();
+    let shown = program.run(&["review", "show", &ask]).stdout;
+    assert!(shown.contains("in the background"), "{shown}");
+    assert_eq!(program.run(&["review", "decide", &ask, "--allow"]).code, Some(0));
+    let waited = host.call("approval_wait", json!({ "approvalId": ask })).await;
+    let handle = waited["structuredContent"]["data"]["outcome"]["data"]["handle"].as_str();
+    let handle = handle.expect("it has begun").to_owned();
+    assert_eq!(read(&mut host, &handle).await["output"], "up\n");
+    assert!(host.close().await.success());
+}

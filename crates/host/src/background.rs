@@ -1,0 +1,271 @@
+//! Calls that answered before they ended, kept for the session that made them.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use toolhost_contract::{
+    Background, Begun, BoxFuture, Call, ErrorKind, Heard, Outcome, Success, ToolError, no_session,
+};
+
+use crate::hooks::Hooks;
+use crate::limits::Limits;
+
+/// Calls that have ended and whose end was not read yet; of a session, the oldest beyond them are forgotten.
+const ENDED_MAX: usize = 64;
+
+/// Calls in the background, of all sessions of a host.
+#[derive(Default)]
+pub(crate) struct Jobs {
+    all: Mutex<Vec<Arc<Job>>>,
+    /// How many there have been.
+    count: AtomicU64,
+}
+
+/// Whose a call in the background is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Owner {
+    user: i64,
+    project: i64,
+    session: Option<String>,
+    profile: String,
+    persona: String,
+}
+
+impl Owner {
+    fn of(call: &Call) -> Self {
+        let (scope, caller) = (&call.scope, &call.caller);
+        Self {
+            user: scope.user_id,
+            project: scope.project_id,
+            session: scope.session_id.clone(),
+            profile: caller.profile.clone(),
+            persona: caller.persona.clone(),
+        }
+    }
+}
+
+/// One call in the background.
+pub(crate) struct Job {
+    owner: Owner,
+    handle: String,
+    printed: Mutex<Printed>,
+    /// Something was printed, or it has ended.
+    changed: Notify,
+    outcome: OnceLock<Outcome>,
+    /// Ends its command.
+    cancel: CancellationToken,
+}
+
+/// What was printed and not read yet.
+#[derive(Default)]
+struct Printed {
+    bytes: VecDeque<u8>,
+    /// Bytes before those that had no room.
+    left_out: u64,
+}
+
+impl Job {
+    fn hear(&self, chunk: &[u8], bytes_max: usize) {
+        let mut printed = lock(&self.printed);
+        printed.bytes.extend(chunk);
+        let excess = printed.bytes.len().saturating_sub(bytes_max);
+        printed.bytes.drain(..excess);
+        printed.left_out += excess as u64;
+        drop(printed);
+        self.changed.notify_waiters();
+    }
+
+    /// The call has come to its end.
+    pub(crate) fn ended(&self, outcome: &Outcome) {
+        // It ends once.
+        let _ = self.outcome.set(outcome.clone());
+        self.changed.notify_waiters();
+    }
+
+    fn take(&self, bytes_max: usize) -> Heard {
+        // First: what is printed before the end is read with it.
+        let outcome = self.outcome.get().cloned();
+        let mut printed = lock(&self.printed);
+        let part = printed.bytes.len().min(bytes_max);
+        // No word is cut that may go on: half of a secret is not known to be one.
+        let blank = printed.bytes.range(..part).rposition(u8::is_ascii_whitespace).map(|at| at + 1);
+        let is_last = outcome.is_some() && part == printed.bytes.len();
+        let part = if is_last { part } else { blank.unwrap_or(if part < bytes_max { 0 } else { part }) };
+        let bytes: Vec<u8> = printed.bytes.drain(..part).collect();
+        let left_out = std::mem::take(&mut printed.left_out);
+        let more = outcome.is_some() && !printed.bytes.is_empty();
+        Heard { text: String::from_utf8_lossy(&bytes).into_owned(), left_out, more, outcome }
+    }
+
+    async fn read(&self, patience: Duration, bytes_max: usize) -> Heard {
+        let until = Instant::now() + patience;
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            // Before it is looked: what comes after that look wakes this.
+            changed.as_mut().enable();
+            let heard = self.take(bytes_max);
+            if !heard.text.is_empty()
+                || heard.outcome.is_some()
+                || tokio::time::timeout_at(until, changed).await.is_err()
+            {
+                return heard;
+            }
+        }
+    }
+}
+
+impl Jobs {
+    fn begin(&self, call: &Call, cancel: CancellationToken, limits: &Limits) -> Result<Arc<Job>, ToolError> {
+        let owner = Owner::of(call);
+        let mut all = lock(&self.all);
+        let running = all.iter().filter(|job| job.owner == owner && job.outcome.get().is_none()).count();
+        if running >= limits.background_commands {
+            let message = format!("{running} commands of this session are in the background, which is the most");
+            return Err(ToolError::new(ErrorKind::Limit, message).hint("end one of them first"));
+        }
+        let handle = format!("command-{}", self.count.fetch_add(1, Ordering::Relaxed) + 1);
+        let job =
+            Job { owner, handle, printed: Mutex::default(), changed: Notify::new(), outcome: OnceLock::new(), cancel };
+        let job = Arc::new(job);
+        let over: Vec<usize> =
+            all.iter().enumerate().filter(|(_, job)| job.outcome.get().is_some()).map(|(n, _)| n).collect();
+        if over.len() >= ENDED_MAX {
+            all.remove(over[0]);
+        }
+        all.push(Arc::clone(&job));
+        Ok(job)
+    }
+
+    fn get(&self, call: &Call, handle: &str) -> Result<Arc<Job>, ToolError> {
+        let owner = Owner::of(call);
+        let all = lock(&self.all);
+        let own: Vec<&Arc<Job>> = all.iter().filter(|job| job.owner == owner).collect();
+        own.iter().find(|job| job.handle == handle).map(|job| Arc::clone(job)).ok_or_else(|| {
+            let names: Vec<&str> = own.iter().map(|job| job.handle.as_str()).collect();
+            let hint = match names.as_slice() {
+                [] => "it has ended and was read to its end, or its session has ended".to_owned(),
+                names => format!("there are: {}", names.join(", ")),
+            };
+            ToolError::new(ErrorKind::NotFound, format!("this session has no command `{handle}` in the background"))
+                .hint(hint)
+        })
+    }
+
+    /// All that was printed and how it ended were read.
+    fn forget(&self, job: &Arc<Job>) {
+        lock(&self.all).retain(|other| !Arc::ptr_eq(other, job));
+    }
+}
+
+/// The background as one call sees it.
+pub(crate) struct CallBackground<'a> {
+    pub(crate) jobs: &'a Jobs,
+    pub(crate) call: &'a Call,
+    pub(crate) hooks: &'a Hooks,
+    pub(crate) limits: &'a Limits,
+    /// Ends the call's command.
+    pub(crate) cancel: CancellationToken,
+    /// Takes the answer that is given before the end; `None`: the caller waits for the end.
+    pub(crate) first: Mutex<Option<oneshot::Sender<Outcome>>>,
+    /// That answer, from what the tool says.
+    pub(crate) answer: &'a (dyn Fn(Success) -> Outcome + Sync),
+    /// This call, once it has begun to be one in the background.
+    pub(crate) begun: OnceLock<Arc<Job>>,
+}
+
+impl Background for CallBackground<'_> {
+    fn begin(&self) -> Result<Begun<'_>, ToolError> {
+        let first = lock(&self.first).take();
+        let (Some(first), Some(_)) = (first, &self.hooks.session) else {
+            return Err(no_session());
+        };
+        let job = self.jobs.begin(self.call, self.cancel.clone(), self.limits)?;
+        // Nobody else begins this call.
+        let _ = self.begun.set(Arc::clone(&job));
+        let (handle, bytes_max) = (job.handle.clone(), self.limits.background_bytes);
+        Ok(Begun {
+            handle,
+            listener: Arc::new(move |chunk| job.hear(chunk, bytes_max)),
+            // A caller that has gone reads nothing.
+            answer: Box::new(move |success| drop(first.send((self.answer)(success)))),
+        })
+    }
+
+    fn read<'a>(&'a self, handle: &'a str, wait_ms: u64) -> BoxFuture<'a, Result<Heard, ToolError>> {
+        Box::pin(async move {
+            let job = self.jobs.get(self.call, handle)?;
+            let heard = job.read(Duration::from_millis(wait_ms), self.limits.background_read_bytes).await;
+            if heard.outcome.is_some() && !heard.more {
+                self.jobs.forget(&job);
+            }
+            Ok(heard)
+        })
+    }
+
+    fn end<'a>(&'a self, handle: &'a str) -> BoxFuture<'a, Result<Heard, ToolError>> {
+        Box::pin(async move {
+            let job = self.jobs.get(self.call, handle)?;
+            job.cancel.cancel();
+            loop {
+                let changed = job.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                if job.outcome.get().is_some() {
+                    return self.read(handle, 0).await;
+                }
+                changed.await;
+            }
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use toolhost_contract::{CallId, Caller, CallerKind, Scope};
+
+    use super::*;
+
+    fn call(change: impl FnOnce(&mut Call)) -> Call {
+        let caller = Caller {
+            kind: CallerKind::Model,
+            door: "mcp".into(),
+            profile: "developer".to_owned(),
+            persona: "agent".to_owned(),
+        };
+        let scope = Scope { user_id: 1, project_id: 1, session_id: Some("s".to_owned()), ..Scope::default() };
+        let mut call =
+            Call { id: CallId::new("c"), tool: "t".to_owned(), arguments: Default::default(), scope, caller };
+        change(&mut call);
+        call
+    }
+
+    #[test]
+    fn who_is_not_the_session_that_began_it_finds_no_command() {
+        let jobs = Jobs::default();
+        let own = call(|_| {});
+        let job = jobs.begin(&own, CancellationToken::new(), &Limits::default()).unwrap();
+        assert!(jobs.get(&call(|call| call.tool = "other".to_owned()), &job.handle).is_ok());
+        let others: [fn(&mut Call); 5] = [
+            |call| call.scope.user_id = 2,
+            |call| call.scope.project_id = 2,
+            |call| call.scope.session_id = Some("other".to_owned()),
+            |call| call.caller.profile = "researcher".to_owned(),
+            |call| call.caller.persona = "other".to_owned(),
+        ];
+        for (n, other) in others.into_iter().enumerate() {
+            let found = jobs.get(&call(other), &job.handle);
+            assert!(found.is_err_and(|error| error.kind == ErrorKind::NotFound), "{n}");
+        }
+    }
+}
