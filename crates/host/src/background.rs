@@ -12,6 +12,7 @@ use toolhost_contract::{
     Background, Begun, BoxFuture, Call, ErrorKind, Heard, Outcome, Success, ToolError, no_session,
 };
 
+use crate::gate_state::RunSlot;
 use crate::hooks::Hooks;
 use crate::limits::Limits;
 
@@ -124,10 +125,15 @@ impl Jobs {
     fn begin(&self, call: &Call, cancel: CancellationToken, limits: &Limits) -> Result<Arc<Job>, ToolError> {
         let owner = Owner::of(call);
         let mut all = lock(&self.all);
-        let running = all.iter().filter(|job| job.owner == owner && job.outcome.get().is_none()).count();
-        if running >= limits.background_commands {
-            let message = format!("{running} commands of this session are in the background, which is the most");
+        let running = all.iter().filter(|job| job.outcome.get().is_none());
+        let (own, others): (Vec<_>, Vec<_>) = running.partition(|job| job.owner == owner);
+        if own.len() >= limits.background_commands {
+            let message = format!("{} commands of this session are in the background, which is the most", own.len());
             return Err(ToolError::new(ErrorKind::Limit, message).hint("end one of them first"));
+        }
+        if own.len() + others.len() >= limits.background_commands_of_all {
+            let message = "as many commands are in the background as this host allows for all its sessions together";
+            return Err(ToolError::new(ErrorKind::Limit, message).hint("try again later"));
         }
         let handle = format!("command-{}", self.count.fetch_add(1, Ordering::Relaxed) + 1);
         let job =
@@ -173,6 +179,8 @@ pub(crate) struct CallBackground<'a> {
     pub(crate) cancel: CancellationToken,
     /// Takes the answer that is given before the end; `None`: the caller waits for the end.
     pub(crate) first: Mutex<Option<oneshot::Sender<Outcome>>>,
+    /// The call's place among those that run at once, which it gives back when it goes on in the background.
+    pub(crate) slot: Mutex<Option<RunSlot>>,
     /// That answer, from what the tool says.
     pub(crate) answer: &'a (dyn Fn(Success) -> Outcome + Sync),
     /// This call, once it has begun to be one in the background.
@@ -188,6 +196,7 @@ impl Background for CallBackground<'_> {
         let job = self.jobs.begin(self.call, self.cancel.clone(), self.limits)?;
         // Nobody else begins this call.
         let _ = self.begun.set(Arc::clone(&job));
+        drop(lock(&self.slot).take());
         let (handle, bytes_max) = (job.handle.clone(), self.limits.background_bytes);
         Ok(Begun {
             handle,

@@ -21,7 +21,7 @@ use crate::config::GateConfig;
 use crate::digest::digest;
 use crate::error::Result as ConfigResult;
 use crate::fit::note;
-use crate::gate_state::{GateState, ProfileCatalog, cancelled, timed_out};
+use crate::gate_state::{GateState, ProfileCatalog, RunSlot, cancelled, timed_out};
 use crate::hooks::Hooks;
 use crate::limits::Limiter;
 use crate::names::Told;
@@ -294,7 +294,7 @@ impl Gate {
             verdict.decide != Decide::Allow && !self.is_permitted(call, tool, &verdict, &arguments, record).await?;
 
         // 7. Approve; 8. Record "started"
-        let (arguments, approved, _slot) = if must_ask {
+        let (arguments, approved, slot) = if must_ask {
             let case = Case { call, tool, profile, verdict: &verdict, hooks };
             match AskedCall::ask(&self.state, case, arguments, fence, record).await? {
                 AskOutcome::Runs { arguments, approved, slot } => (arguments, approved, slot),
@@ -311,7 +311,7 @@ impl Gate {
 
         // 9. Run
         let first = goes_on.first.take();
-        let ran = self.run(call, tool, profile, (arguments, approved), hooks, (record, first)).await;
+        let ran = self.run(call, tool, profile, (arguments, approved), hooks, (record, first, slot)).await;
         record.answer = record.answer.or(ran.used);
         goes_on.job = ran.job;
         ran.result
@@ -344,7 +344,7 @@ impl Gate {
         profile: &Profile,
         (arguments, approved): (Arguments, Option<Value>),
         hooks: &Hooks,
-        (record, first): (&Record, Option<oneshot::Sender<Outcome>>),
+        (record, first, slot): (&Record, Option<oneshot::Sender<Outcome>>, RunSlot),
     ) -> Ran {
         let fence = self.fence().await;
         let log = Arc::new(Logged::new(self.state.config.file_log.clone(), call));
@@ -371,6 +371,7 @@ impl Gate {
             limits: &self.state.config.limits,
             cancel: cancel.clone(),
             first: Mutex::new(first),
+            slot: Mutex::new(Some(slot)),
             answer: &answer,
             begun: OnceLock::new(),
         };

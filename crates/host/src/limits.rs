@@ -25,6 +25,8 @@ pub struct Limits {
     pub audit_string_bytes: usize,
     /// Commands of a session that may be in the background at once.
     pub background_commands: usize,
+    /// The same for all sessions of the host together.
+    pub background_commands_of_all: usize,
     /// Longest such a command may take, milliseconds.
     pub background_timeout_ms: u64,
     /// Bytes kept of what it printed and nobody has read; beyond, the oldest go.
@@ -44,6 +46,7 @@ impl Default for Limits {
             answer_bytes: 4 * 1024 * 1024,
             audit_string_bytes: 4096,
             background_commands: 16,
+            background_commands_of_all: 256,
             background_timeout_ms: 24 * 60 * 60 * 1000,
             background_bytes: 1024 * 1024,
             background_read_bytes: 64 * 1024,

@@ -1,9 +1,12 @@
 //! Commands in the background: their output while they run, their end, and whose they are.
 
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use toolhost_contract::ErrorKind;
+use toolhost_host::{Hooks, Limits};
 use toolhost_testkit::{Era, McpProcess, TempWorkspace, processes_named, until};
 
-use crate::room::program;
+use crate::room::{house, program};
 
 async fn open(workspace: &TempWorkspace) -> McpProcess {
     McpProcess::open(&program(workspace), &["--profile", "developer"], Era::Session).await
@@ -168,4 +171,29 @@ async fn what_a_person_has_to_allow_goes_on_in_the_background_after_their_yes() 
     let handle = handle.expect("it has begun").to_owned();
     assert_eq!(read(&mut host, &handle).await["output"], "up\n");
     assert!(host.close().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_in_the_background_take_no_place_of_other_calls_and_have_a_limit_together() {
+    let limits = Limits { concurrent_calls: 1, background_commands_of_all: 2, ..Limits::default() };
+    let house = house(TempWorkspace::new()).limits(limits).build().await;
+    let hooks = Hooks { session: Some(CancellationToken::new()), ..Hooks::default() };
+    let begin = async || {
+        let call = house.request("bash", json!({ "command": "sleep 1000", "background": true }));
+        house.gate.call(call, hooks.clone()).await
+    };
+    for _ in 0..2 {
+        let begun = begin().await;
+        assert!(begun.ok && begun.data["handle"].is_string(), "{begun:?}");
+        assert_eq!(house.data("bash", json!({ "command": "echo beside" })).await["stdout"], "beside\n");
+    }
+    let refused = begin().await;
+    assert_eq!(refused.error.as_ref().map(|error| error.kind), Some(ErrorKind::Limit), "{refused:?}");
+    hooks.session.as_ref().unwrap().cancel();
+    // Both end, and make room.
+    let session = Hooks { session: Some(CancellationToken::new()), ..Hooks::default() };
+    house.gate.settle().await;
+    let call = house.request("bash", json!({ "command": "sleep 1000", "background": true }));
+    assert!(house.gate.call(call, session.clone()).await.ok);
+    session.session.unwrap().cancel();
 }
