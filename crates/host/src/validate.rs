@@ -10,6 +10,8 @@ use crate::fit::{resolved, words};
 
 /// Most violations listed; the rest are counted.
 const VIOLATIONS_MAX: usize = 20;
+/// What is expected at the name of an argument that a tool does not have.
+const NO_SUCH: &str = "no such argument";
 /// Longest value quoted back.
 const QUOTE_CHARS_MAX: usize = 60;
 
@@ -48,7 +50,10 @@ fn report(tool: &ToolInfo, violations: &[Violation]) -> ToolError {
         .map(|v| {
             let place = if v.path.is_empty() { "arguments".to_owned() } else { format!("`{}`", v.path) };
             let near = v.nearest.as_ref().map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-            format!("{place}: expected {}, got {}{near}", v.expected, v.actual)
+            match v.expected.as_str() {
+                NO_SUCH => format!("{place}: there is {NO_SUCH}{near}"),
+                expected => format!("{place}: expected {expected}, got {}{near}", v.actual),
+            }
         })
         .collect();
     let more = if violations.len() > VIOLATIONS_MAX { "\n… and more" } else { "" };
@@ -154,7 +159,7 @@ fn expectation(error: &ValidationError<'_>) -> String {
 }
 
 fn no_such(path: String, nearest: Option<String>) -> Violation {
-    Violation { path, expected: "no such argument".to_owned(), actual: "one".to_owned(), nearest }
+    Violation { path, expected: NO_SUCH.to_owned(), actual: "one".to_owned(), nearest }
 }
 
 fn takes_nothing(schema: &Value) -> bool {
