@@ -190,6 +190,11 @@ fn audit() {
 }
 
 #[test]
+fn commands() {
+    BookProject::new().play("bash.md", |_| Typed::Runs, as_it_stands);
+}
+
+#[test]
 fn command_line() {
     BookProject::new().play("command-line.md", |_| Typed::Runs, as_it_stands);
 }

@@ -26,6 +26,8 @@ fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
     let reading = [
         "approval.wait",
         "bash",
+        "bash.kill",
+        "bash.output",
         "comment.post",
         "file.list",
         "file.read",
