@@ -337,6 +337,20 @@ impl Gate {
         Ok(permit.is_some())
     }
 
+    /// How long a call of this tool may take.
+    fn deadline(&self, tool: &Registered, profile: &Profile) -> Duration {
+        let mut deadline_ms = self.state.config.limits.call_timeout_ms;
+        if tool.info.facts.effect == Effect::Executes {
+            // What the profile grants its commands they get, with time to tell how they ended.
+            deadline_ms = deadline_ms.max(profile.limits.command_timeout_ms.saturating_add(COMMAND_MARGIN_MS));
+        }
+        if tool.waits() {
+            // A person takes their time, and has a limit of their own.
+            deadline_ms = deadline_ms.max(self.state.config.asking.lives_ms.saturating_add(COMMAND_MARGIN_MS));
+        }
+        Duration::from_millis(deadline_ms)
+    }
+
     async fn run(
         &self,
         call: &Call,
@@ -380,16 +394,7 @@ impl Gate {
         ctx.command = arguments.command();
         let running = AssertUnwindSafe(tool.tool.run(&ctx, arguments.json.clone())).catch_unwind();
         tokio::pin!(running);
-        let mut deadline_ms = self.state.config.limits.call_timeout_ms;
-        if tool.info.facts.effect == Effect::Executes {
-            // What the profile grants its commands they get, with time to tell how they ended.
-            deadline_ms = deadline_ms.max(profile.limits.command_timeout_ms.saturating_add(COMMAND_MARGIN_MS));
-        }
-        if tool.waits() {
-            // A person takes their time, and has a limit of their own.
-            deadline_ms = deadline_ms.max(self.state.config.asking.lives_ms.saturating_add(COMMAND_MARGIN_MS));
-        }
-        let deadline = Duration::from_millis(deadline_ms);
+        let deadline = self.deadline(tool, profile);
         let over = async {
             tokio::time::sleep(deadline).await;
             if background.begun.get().is_some() {
