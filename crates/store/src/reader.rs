@@ -157,7 +157,7 @@ impl Reader {
         Ok(rows)
     }
 
-    /// The ids of calls that are `end` or end in it, at most [`CALLS_MAX`].
+    /// The ids of calls that are `end` or end in it, at most `CALLS_MAX`.
     pub async fn calls_that_end_in(&self, project: i64, end: &str) -> Result<Vec<String>> {
         let is_whole = sql("SELECT call_id FROM audit WHERE project_id = $1 AND call_id = $2 LIMIT 1");
         if let Some(row) = is_whole.bind(project).bind(end).read(&self.db).await?.first() {
