@@ -18,7 +18,7 @@ pub(crate) fn since(text: &str) -> Result<SystemTime, String> {
         text.parse::<u64>().ok().map(|minutes| Duration::from_secs(minutes.saturating_mul(SECONDS_PER_MINUTE)));
     let ago = minutes
         .or_else(|| humantime::parse_duration(text).ok())
-        .ok_or("it is no time such as 2026-11-21T09:00:00Z, no duration such as 30m and no number of minutes")?;
+        .ok_or("write a time such as 2026-11-21T09:00:00Z, a duration such as 30m, or a number of minutes")?;
     let now = u64::try_from(toolhost_contract::SystemClock::default().unix_ms()).unwrap_or(0);
     let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now);
     let at = now.checked_sub(ago).ok_or("that is too long ago")?;

@@ -16,7 +16,7 @@ use crate::gate_state::RunSlot;
 use crate::hooks::Hooks;
 use crate::limits::Limits;
 
-/// Calls that have ended and whose end was not read yet; of a session, the oldest beyond them are forgotten.
+/// Most calls, of all sessions together, that have ended and whose end nobody has read yet. The host forgets the oldest of more.
 const ENDED_MAX: usize = 64;
 
 /// Calls in the background, of all sessions of a host.

@@ -88,7 +88,7 @@ impl Machine {
         self.sum(&["MemAvailable:"]).unwrap_or(u64::MAX)
     }
 
-    /// What files in memory use, whoever made them; some of them may be swapped out.
+    /// The bytes that all files in memory use. The kernel may have swapped some of them out.
     fn shared_by_all(&self) -> u64 {
         let [all, free] = ["SwapTotal:", "SwapFree:"].map(|name| self.sum(&[name]).unwrap_or(0));
         let swapped = all.saturating_sub(free);

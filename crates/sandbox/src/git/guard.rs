@@ -39,8 +39,8 @@ const KEPT: &str = "kept";
 const SEARCHED: [&str; 2] = [ALONE, KEPT];
 /// The lock of the hosts that run commands.
 const HOST: &str = "host";
-/// The names that somebody exchanged while a command had them mounted, or has named in settings since it began. The command may
-/// have written into what is there now.
+/// The names of files that somebody exchanged while a command had them mounted, or began to name in settings while it ran. The
+/// command may have written into these files.
 const EXCHANGED: &str = "exchanged";
 /// What the last try to put git's files back in its workspace could not put back. Hosts and commands of that workspace try
 /// again. Hosts of other workspaces skip it, because each try can take seconds.
@@ -150,7 +150,7 @@ impl Turn {
         self.guard.before().map_err(failed)
     }
 
-    /// From now on this host and later ones refuse commands, until a person accepts what is there ([`Guard::accept`]).
+    /// Makes this host and later ones refuse commands until a person has accepted git's files ([`Guard::accept`]).
     pub(crate) fn refuse_until_accepted(&self, names: String) -> toolhost_contract::workspace::Result<()> {
         self.guard.write(EXCHANGED, &Noted { names }).map_err(failed)
     }
