@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::around::Outer;
@@ -16,6 +17,9 @@ use super::snapshot::set_aside;
 use crate::error::from_io;
 use toolhost_contract::named;
 use toolhost_contract::workspace::{Error, POLICY_FILE, Result, STATE_FOLDER, Tier};
+
+/// How often a place is looked at whose looks contradict each other.
+const LOOKS_MAX: usize = 100;
 
 /// What is held for one command. Dropped, nothing is held any more.
 #[derive(Default)]
@@ -188,46 +192,75 @@ fn mount(place: &Place, is_branched: bool, mounts: &mut Mounts, held: &mut Held)
     // Where only another branch has a submodule, this one may have files, and an empty `.git` is in nobody's way.
     let folder = if is_branched { None } else { empty_folder_of(place) };
     let place = folder.as_ref().unwrap_or(place);
-    let full = place.full();
-    let there = look(&place.top, &place.path);
-    // What another command holds the place with is held with it, or its end would take the mount of this one away.
-    let vacant = match full.symlink_metadata() {
-        Err(_) => there.is_none().then_some(if place.rule == Rule::Whole { Empty::File } else { Empty::Folder }),
-        Ok(_) if there.is_none() => None,
-        Ok(found) => Empty::found(&full, &found),
-    };
-    if let Some(what) = vacant {
-        let io = |source| from_io(&place.path.to_string_lossy(), source);
-        let top = place.top.open().map_err(io)?;
-        let placeholder = match Placeholder::hold(&top, &place.path, what) {
-            // The way there is through a file or a link.
-            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP | libc::EXDEV)) => {
-                return Ok(false);
-            }
-            held => held.map_err(io)?,
-        };
-        match placeholder {
-            Some(placeholder) => held._placeholders.push(placeholder),
-            // Something is there by now, or nothing can be.
-            None if look(&place.top, &place.path).is_none() => return Ok(true),
-            None => {}
-        }
-    }
-    let Some(Looked { at, identity }) = look(&place.top, &place.path) else {
-        if place.path == Path::new(".git") {
-            return Err(Error::LinkedGit);
-        }
-        return Ok(false);
+    let (Looked { at, identity }, is_empty) = match find_or_hold(place, &mut held._placeholders)? {
+        Stands::There(looked) => (looked, false),
+        Stands::Held(looked) => (looked, true),
+        Stands::BehindALink if place.path == Path::new(GIT_DIR) => return Err(Error::LinkedGit),
+        Stands::BehindALink => return Ok(false),
+        Stands::Nowhere => return Ok(true),
     };
     let above = place.path.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty());
     for path in above {
         let Some(Looked { at, .. }) = look(&place.top, path) else { return Ok(false) };
         mounts.entry((path.components().count(), at.path.clone())).or_insert(Mount { at, writable: true });
     }
-    let is_empty = vacant.is_some();
     held.mounted.push(MountedPlace { top: place.top.clone(), path: place.path.clone(), identity, is_empty });
     mounts.insert((place.path.components().count(), at.path.clone()), Mount { at, writable: false });
     Ok(true)
+}
+
+/// What a place was found as.
+enum Stands {
+    There(Looked),
+    /// Nothing was there but an empty file or folder, which is held now.
+    Held(Looked),
+    /// The way there is through a link or a file.
+    BehindALink,
+    /// Nothing is there, and nobody can make anything there.
+    Nowhere,
+}
+
+/// Finds what is at the place, or holds an empty file or folder there. Other commands make and remove theirs at the same name at
+/// any moment, so the place is looked at again where two looks contradict each other.
+fn find_or_hold(place: &Place, placeholders: &mut Vec<Placeholder>) -> Result<Stands> {
+    let full = place.full();
+    let io = |source| from_io(&place.path.to_string_lossy(), source);
+    let identity = |found: &std::fs::Metadata| (found.dev(), found.ino(), found.ctime(), found.ctime_nsec());
+    for _ in 0..LOOKS_MAX {
+        let found = full.symlink_metadata().ok();
+        let stays = || full.symlink_metadata().ok().as_ref().map(identity) == found.as_ref().map(identity);
+        // What another command holds the place with is held with it, or its end would take the mount of this one away.
+        let vacant = match &found {
+            None => Some(if place.rule == Rule::Whole { Empty::File } else { Empty::Folder }),
+            Some(found) => Empty::found(&full, found),
+        };
+        let is_held = if let Some(what) = vacant {
+            let top = place.top.open().map_err(io)?;
+            match Placeholder::hold(&top, &place.path, what) {
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::ENOTDIR | libc::ELOOP | libc::EXDEV) => return Ok(Stands::BehindALink),
+                    // Another command's end has removed a folder on the way.
+                    Some(libc::ENOENT) => continue,
+                    _ => return Err(io(error)),
+                },
+                Ok(Some(placeholder)) => {
+                    placeholders.push(placeholder);
+                    true
+                }
+                Ok(None) => false,
+            }
+        } else {
+            false
+        };
+        match look(&place.top, &place.path) {
+            Some(looked) if is_held => return Ok(Stands::Held(looked)),
+            Some(looked) if vacant.is_none() => return Ok(Stands::There(looked)),
+            None if found.is_none() && stays() => return Ok(Stands::Nowhere),
+            None if vacant.is_none() && stays() => return Ok(Stands::BehindALink),
+            _ => {}
+        }
+    }
+    Err(io(std::io::Error::other("it is made and removed again and again")))
 }
 
 /// The folder of a submodule or a working tree in which nothing is, or which is not there: it is held itself. Anything at the
@@ -263,4 +296,46 @@ pub(crate) fn of_git_itself(root: &Top, outer: Option<&Outer>) -> Held {
     let mut held = Held::default();
     held.mounts = mounts;
     held
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test says by panicking what does not hold")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_other_commands_hold_and_free_meanwhile_is_held_each_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |path: &str, rule| Place { top: Top::at(folder.path()).unwrap(), path: PathBuf::from(path), rule };
+        let places = [place(".git", Rule::Git), place("deep/in/config", Rule::Whole)];
+        std::thread::scope(|scope| {
+            let holding = scope.spawn(|| {
+                for place in (0..20_000).flat_map(|_| &places) {
+                    let mut placeholders = Vec::new();
+                    let stands = find_or_hold(place, &mut placeholders).unwrap();
+                    assert!(matches!(stands, Stands::Held(_)), "{}", place.full().display());
+                    assert_eq!(placeholders.len(), 1);
+                }
+            });
+            while !holding.is_finished() {
+                for place in &places {
+                    find_or_hold(place, &mut Vec::new()).unwrap();
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn what_is_behind_a_link_is_not_held() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("real")).unwrap();
+        std::fs::write(folder.path().join("real/config"), "x").unwrap();
+        std::os::unix::fs::symlink("real", folder.path().join("link")).unwrap();
+        for path in ["link", "link/config", "link/other", "real/config/below"] {
+            let place = Place { top: Top::at(folder.path()).unwrap(), path: PathBuf::from(path), rule: Rule::Whole };
+            let mut placeholders = Vec::new();
+            assert!(matches!(find_or_hold(&place, &mut placeholders).unwrap(), Stands::BehindALink), "{path}");
+            assert!(placeholders.is_empty());
+        }
+    }
 }
