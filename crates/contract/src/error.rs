@@ -247,7 +247,7 @@ impl From<crate::workspace::Error> for ToolError {
                 "no command runs until each has one name: ask the person to look at them and give them files of their own, for each F: `cp -p F F.new && mv F.new F`",
             ),
             E::Exchanged { .. } => Some(
-                "the person has to look at these before they use git here: they hold what was saved there, and perhaps what the command added. What should not be there is removed, or no longer named by the settings; then `toolhost doctor --accept-git` lets commands run again. Until then none runs",
+                "the person has to look at these before they use git here: they hold what was saved there, and perhaps what the command added. What should not be there is removed, or no longer named by the settings; then `toolhost doctor --accept-git` lets commands run again. Until then no command runs, and no `git_*` tool",
             ),
             E::OtherFolder => Some(
                 "nothing was done in it: ask the person to put the former folder back, or to start a new host for this one",

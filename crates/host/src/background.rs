@@ -1,6 +1,6 @@
 //! Calls that answered before they ended, kept for the session that made them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -16,7 +16,8 @@ use crate::gate_state::RunSlot;
 use crate::hooks::Hooks;
 use crate::limits::Limits;
 
-/// Most calls, of all sessions together, that have ended and whose end nobody has read yet. The host forgets the oldest of more.
+/// Most calls, of all sessions together, that have ended and whose end nobody has read yet. Of more the host forgets the oldest of
+/// the session that has most of them, so that no session loses one to another that has more.
 const ENDED_MAX: usize = 64;
 
 /// Calls in the background, of all sessions of a host.
@@ -28,7 +29,7 @@ pub(crate) struct Jobs {
 }
 
 /// Whose a call in the background is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Owner {
     user: i64,
     project: i64,
@@ -139,10 +140,14 @@ impl Jobs {
         let job =
             Job { owner, handle, printed: Mutex::default(), changed: Notify::new(), outcome: OnceLock::new(), cancel };
         let job = Arc::new(job);
-        let over: Vec<usize> =
-            all.iter().enumerate().filter(|(_, job)| job.outcome.get().is_some()).map(|(n, _)| n).collect();
-        if over.len() >= ENDED_MAX {
-            all.remove(over[0]);
+        let mut ended: BTreeMap<&Owner, Vec<usize>> = BTreeMap::new();
+        for (at, job) in all.iter().enumerate().filter(|(_, job)| job.outcome.get().is_some()) {
+            ended.entry(&job.owner).or_default().push(at);
+        }
+        if ended.values().map(Vec::len).sum::<usize>() >= ENDED_MAX
+            && let Some(at) = ended.values().max_by_key(|own| own.len()).and_then(|most| most.first().copied())
+        {
+            all.remove(at);
         }
         all.push(Arc::clone(&job));
         Ok(job)
@@ -241,6 +246,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use serde_json::json;
     use toolhost_contract::{CallId, Caller, CallerKind, Scope};
 
     use super::*;
@@ -257,6 +263,31 @@ mod tests {
             Call { id: CallId::new("c"), tool: "t".to_owned(), arguments: Default::default(), scope, caller };
         change(&mut call);
         call
+    }
+
+    fn outcome() -> Outcome {
+        let meta = json!({
+            "tool": "t", "callId": "c", "sessionId": null, "userId": 1, "projectId": 1, "workflowId": null,
+            "revision": null, "allowWrite": true, "durationMs": 1, "fence": "full",
+        });
+        serde_json::from_value(json!({ "ok": true, "data": null, "error": null, "meta": meta, "text": "" })).unwrap()
+    }
+
+    #[test]
+    fn a_session_with_many_ended_commands_loses_its_own_and_not_those_of_another() {
+        let jobs = Jobs::default();
+        let other = call(|call| call.scope.session_id = Some("other".to_owned()));
+        let begin = |call: &Call| {
+            let job = jobs.begin(call, CancellationToken::new(), &Limits::default()).unwrap();
+            job.ended(&outcome());
+            job
+        };
+        let kept = begin(&other);
+        let own: Vec<_> = (0..2 * ENDED_MAX).map(|_| begin(&call(|_| {}))).collect();
+        assert!(jobs.get(&other, &kept.handle).is_ok());
+        assert!(jobs.get(&call(|_| {}), &own[0].handle).is_err());
+        assert!(jobs.get(&call(|_| {}), &own[2 * ENDED_MAX - 1].handle).is_ok());
+        assert_eq!(lock(&jobs.all).len(), ENDED_MAX);
     }
 
     #[test]

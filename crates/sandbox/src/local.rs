@@ -525,6 +525,8 @@ impl LocalExecutor {
             let (room, guard, changes_files) = (Arc::clone(&self.room), self.guard.clone(), command.changes_files);
             return self
                 .on_files(move |tree| {
+                    // Git would obey what a person has not looked at yet, and it can write `.git`.
+                    guard.finish_failed()?;
                     if tree.dir().symlink_metadata(".git").is_err() && guard.is_in_use() {
                         return Err(Error::CommandUnderWay);
                     }

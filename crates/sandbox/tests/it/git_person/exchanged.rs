@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
-use toolhost_contract::workspace::{Access, Command, Error, Executor, Fence, Watch};
+use toolhost_contract::workspace::{Access, Command, CommandResult, Error, Executor, Fence, Watch};
 use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
 
 use super::TIERS;
@@ -156,14 +156,23 @@ async fn what_was_exchanged_while_it_was_mounted_is_looked_at_by_a_person_first(
         assert!(matches!(&ended, Err(Error::Exchanged { names }) if names == ".git"), "{person}: {ended:?}");
         let later = LocalExecutor::open(config(room.ws(), FenceChoice::Full)).unwrap();
         for executor in [&room.executor, &later] {
-            let fence = Fence::closed(Access::Write);
-            let next = Command::new(["true"], Duration::from_secs(20));
-            let refused = executor.run(next, &fence, Watch::unattended()).await;
-            assert!(matches!(refused, Err(Error::Exchanged { .. })), "{person}: {refused:?}");
+            for argv in [&["true"][..], &["git", "status"]] {
+                let refused = run(executor, argv).await;
+                assert!(matches!(refused, Err(Error::Exchanged { .. })), "{person}, {argv:?}: {refused:?}");
+            }
         }
         later.accept_git().await.unwrap();
-        room.bash("true", Access::Write).await;
+        for argv in [&["true"][..], &["git", "status"]] {
+            assert_eq!(run(&room.executor, argv).await.unwrap().exit_code, 0, "{person}, {argv:?}");
+        }
     }
+}
+
+/// Git is run as the host's own tools run it.
+async fn run(executor: &LocalExecutor, argv: &[&str]) -> Result<CommandResult, Error> {
+    let command = Command::new(argv.iter().copied(), Duration::from_secs(20));
+    let command = Command { is_git: argv[0] == "git", ..command };
+    executor.run(command, &Fence::closed(Access::Write), Watch::unattended()).await
 }
 
 /// What a command writes where `.git` can be written.
