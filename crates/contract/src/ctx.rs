@@ -60,7 +60,7 @@ impl ProgressSink for Silent {
     fn report(&self, _: Progress) {}
 }
 
-/// The tools the caller's profile has, for `tool.list` and `tool.describe`.
+/// The tools the caller's profile has, for `tool.list`, `tool.describe` and `tool.search`.
 pub trait Catalog: Send + Sync {
     /// In the registry's order.
     fn tools(&self) -> Vec<ToolSummary>;
@@ -82,6 +82,8 @@ pub struct ToolSummary {
     pub name: String,
     pub wire_name: String,
     pub aliases: Vec<String>,
+    /// What other hosts call tools that do the same.
+    pub called_elsewhere: &'static [&'static str],
     pub title: String,
     pub description: String,
     pub effect: Effect,

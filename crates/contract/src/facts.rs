@@ -87,6 +87,8 @@ pub struct CommandArgument {
 pub enum Help {
     /// It lists the tools of the caller.
     ListsTools,
+    /// It finds tools of the caller by words. Whoever is told all of its tools is not told of this one.
+    FindsTools,
     /// It waits for the answer about a call that a person has to allow, and runs the call.
     AwaitsApproval,
 }

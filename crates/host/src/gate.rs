@@ -263,6 +263,10 @@ impl Gate {
             return Err(self.state.config.registry.with_list(error));
         }
 
+        if let Some(through) = &hooks.through {
+            through.admit(tool)?;
+        }
+
         // 3. Authorize
         self.state.config.members.authorize(&call.scope, &tool.info).await?;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::{BoxFuture, ProgressSink, Silent};
+use toolhost_contract::{BoxFuture, Effect, ErrorKind, ProgressSink, Silent, ToolError};
 
 use crate::names::Names;
 use crate::queue::Presenter;
@@ -29,6 +29,31 @@ pub struct Hooks {
     pub session: Option<CancellationToken>,
     /// The only tools of the profile that the caller has, by canonical name; `None`: all of them.
     pub only: Option<&'static [&'static str]>,
+    /// By what the call was made, where that is not for every tool; `None`: it was made by the tool's own name.
+    pub through: Option<Through>,
+}
+
+/// A way to call tools of some effects.
+#[derive(Debug, Clone)]
+pub struct Through {
+    /// The name that the caller knows it by.
+    pub by: String,
+    pub effects: &'static [Effect],
+    /// Which way is for which tools.
+    pub hint: String,
+}
+
+impl Through {
+    /// # Errors
+    /// It is not for tools of this effect.
+    pub(crate) fn admit(&self, tool: &Registered) -> Result<(), ToolError> {
+        let effect = tool.info.facts.effect;
+        if self.effects.contains(&effect) {
+            return Ok(());
+        }
+        let message = format!("`{}` {}, and `{}` calls no such tool", tool.info.name, effect.as_str(), self.by);
+        Err(ToolError::new(ErrorKind::Validation, message).hint(self.hint.clone()))
+    }
 }
 
 /// Holds calls back before they run, so that a door can bound what answers its client has in hand.
@@ -54,6 +79,7 @@ impl Default for Hooks {
             names: Names::default(),
             session: None,
             only: None,
+            through: None,
         }
     }
 }

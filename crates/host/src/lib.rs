@@ -35,7 +35,7 @@ pub use arguments::Analyzer;
 pub use config::{Asking, GateConfig};
 pub use error::{Error, Result};
 pub use gate::Gate;
-pub use hooks::{Hooks, Pace};
+pub use hooks::{Hooks, Pace, Through};
 pub use kinds::ArgumentKinds;
 pub use limits::{CallLimits, Limits};
 pub use members::{Members, Membership};

@@ -227,11 +227,17 @@ impl Registered {
         self.info.facts.effect == Effect::Asks || self.info.facts.waits
     }
 
+    /// Whether it is told to a caller that is told of all its tools: nobody has to find what they were told.
+    pub fn is_told(&self) -> bool {
+        self.info.facts.help != Some(Help::FindsTools)
+    }
+
     pub fn summary(&self) -> ToolSummary {
         ToolSummary {
             name: self.info.name.to_string(),
             wire_name: self.wire_name.clone(),
             aliases: self.info.aliases.iter().map(|alias| alias.name.to_owned()).collect(),
+            called_elsewhere: self.info.called_elsewhere,
             title: self.info.title.to_string(),
             description: self.info.description.clone(),
             effect: self.info.facts.effect,

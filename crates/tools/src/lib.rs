@@ -66,6 +66,7 @@ pub fn of_the_host(steps: &Steps) -> Vec<Box<dyn AnyTool>> {
     vec![
         Box::new(tool::list::List),
         Box::new(tool::describe::Describe),
+        Box::new(tool::search::Search),
         Box::new(session::result::SessionResult(steps.clone())),
     ]
 }

@@ -7,7 +7,7 @@ use toolhost::{Host, Need, PersonaRole, Place};
 use toolhost_contract::workspace::Access;
 use toolhost_contract::{IdSource, RandomIds};
 use toolhost_host::{Names, Profile};
-use toolhost_server::mcp::{CALLS_MAX_DEFAULT, Door, Results, serve_stdio};
+use toolhost_server::mcp::{CALLS_MAX_DEFAULT, Door, Listed, Results, serve_stdio};
 
 use crate::idle::GiveMemoryBack;
 use crate::personas;
@@ -23,6 +23,10 @@ pub(crate) struct Args {
     /// Dotted tool names (`file.read`) instead of wire names (`file_read`)
     #[arg(long)]
     dotted_names: bool,
+    /// Which tools the client is told of: all of the profile, or the few that most work is done with, one that finds the others
+    /// (`tool_search`) and three that call what it has found
+    #[arg(long, value_enum, value_name = "WHICH", env = "TOOLHOST_TOOLS", default_value_t = ToolsFlag::All)]
+    tools: ToolsFlag,
     /// List what each tool answers, as a JSON Schema, too: the list is then three times as long
     #[arg(long)]
     output_schemas: bool,
@@ -49,6 +53,24 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID", value_parser = session)]
     session: Option<String>,
 }
+
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum ToolsFlag {
+    All,
+    Search,
+}
+
+impl From<ToolsFlag> for Listed {
+    fn from(flag: ToolsFlag) -> Self {
+        match flag {
+            ToolsFlag::All => Self::All,
+            ToolsFlag::Search => Self::Core,
+        }
+    }
+}
+
+/// The tools that most work is done with.
+const CORE: [&str; 7] = ["file.read", "file.write", "file.edit", "file.list", "file.search", "bash", "approval.wait"];
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum ResultsFlag {
@@ -84,6 +106,12 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     wire::about_ticket(&mut host, args.ticket).await?;
     let role = personas::role(&host, &args.persona, args.profile.as_deref(), "developer").await?;
     let profile = host.gate().profile(&role.profile)?;
+    if args.tools == ToolsFlag::Search && !profile.has("tool.search") {
+        anyhow::bail!(
+            "`--tools search` needs the tool `tool.search`, which the profile `{}` does not have: add it to the profile, or leave the option out",
+            profile.name
+        );
+    }
     let about = told(&host, profile, &args.persona, &role).await;
     let may_write = match profile.fence.workspace {
         Access::Write => "may change files in the workspace",
@@ -102,12 +130,21 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         String::new()
     };
     let package = if profile.has("builder.change.stage") { of_package(&spelled) } else { String::new() };
+    let catalog = match args.tools {
+        ToolsFlag::All => format!("`{}` shows your tools.", spelled("tool.list")),
+        ToolsFlag::Search => format!(
+            "You have more tools than are listed: `{}` finds them, and `{}`, `{}` and `{}` call them.",
+            spelled("tool.search"),
+            spelled("tool.read"),
+            spelled("tool.change"),
+            spelled("tool.reach"),
+        ),
+    };
     let instructions = format!(
         "Tools for the workspace `{}`. You have the profile `{}`: you {may_write}. Paths are relative to the workspace root{root}. \
-         {commands}`{}` shows your tools.{asks}{package}{about}",
+         {commands}{catalog}{asks}{package}{about}",
         host.connection().project().name,
         profile.name,
-        spelled("tool.list"),
     );
     let session = args.session.unwrap_or_else(|| RandomIds.call_id().to_string());
     let door = Door {
@@ -120,6 +157,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         ask_in_client: (args.client_approvals || client.approvals) && !args.no_client_approvals,
         calls_max: args.calls_max.or(client.calls_max).unwrap_or(CALLS_MAX_DEFAULT),
         when_idle: Arc::new(GiveMemoryBack(host.store().caches())),
+        listed: args.tools.into(),
+        core: &CORE,
         output_schemas: args.output_schemas,
         results: args.results.map(Results::from),
         names: if args.dotted_names { Names::Dotted } else { Names::Wire },

@@ -17,7 +17,7 @@ fn names(answer: &Value) -> Vec<String> {
 }
 
 /// All pages of the list of tools.
-async fn all_listed(host: &mut McpProcess) -> Vec<Value> {
+pub(crate) async fn all_listed(host: &mut McpProcess) -> Vec<Value> {
     let (mut listed, mut page) = (Vec::new(), json!({}));
     loop {
         let answer = host.request("tools/list", page).await;
@@ -105,7 +105,7 @@ async fn every_listed_tool_says_what_it_may_do() {
 
 /// What breaks the rules by which OpenAI, Anthropic and Gemini take a schema, by its place: one tool that does lets a whole request
 /// fail.
-fn unfit_for_models(schema: &Value, place: &str, found: &mut Vec<String>) {
+pub(crate) fn unfit_for_models(schema: &Value, place: &str, found: &mut Vec<String>) {
     let Some(fields) = schema.as_object() else {
         found.push(format!("{place}: no object"));
         return;

@@ -41,6 +41,7 @@ fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
         "ticket.read",
         "tool.describe",
         "tool.list",
+        "tool.search",
     ];
     let asking = ["review.content", "review.file", "human.ask"];
     let mut reviewing = [&reading[..], &asking, &["ticket.update_state"]].concat();

@@ -23,6 +23,10 @@ pub struct Door {
     pub calls_max: usize,
     /// What is done when the client has asked nothing for a moment.
     pub when_idle: Arc<dyn Tidy>,
+    /// Which tools the client is told of.
+    pub listed: Listed,
+    /// The tools that most work is done with, by canonical name.
+    pub core: &'static [&'static str],
     /// Which names the client sees.
     pub names: Names,
     /// Whether lists of tools have their output schemas: two thirds of their text.
@@ -31,6 +35,23 @@ pub struct Door {
     pub results: Option<Results>,
     pub instructions: String,
     pub version: String,
+}
+
+/// Which tools a list of tools has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    /// All of the profile.
+    All,
+    /// The core, one that finds tools, and those that call what it has found.
+    Core,
+}
+
+/// The beginning of the name of clients that load tools as a model needs them, and take hints which to load.
+const LOADS_TOOLS: &str = "claude-code";
+
+/// Whether a client of this name is told which tools to load.
+pub(crate) fn takes_hints(client: &str) -> bool {
+    client.starts_with(LOADS_TOOLS)
 }
 
 /// What the answer to a call holds.

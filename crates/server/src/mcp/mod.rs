@@ -1,5 +1,6 @@
 //! The Model Context Protocol, both eras (2025-11-25 with sessions, 2026-07-28 stateless) from one service.
 
+mod callers;
 mod door;
 mod elicit;
 mod held;
@@ -10,6 +11,6 @@ mod service;
 mod slots;
 mod stdio;
 
-pub use door::{Door, Results};
+pub use door::{Door, Listed, Results};
 pub use slots::{CALLS_MAX_DEFAULT, Tidy};
 pub use stdio::{StdioError, serve_stdio};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use toolhost_contract::{Effect, Outcome, ToolInfo};
 use toolhost_host::Registered;
@@ -24,12 +24,29 @@ pub(crate) fn tool(registered: &Registered, door: &Door) -> Tool {
     tool
 }
 
+/// What a client is told that loads tools as a model needs them: which it should always load, and by which other names to find the others.
+pub(crate) fn loading_hints(registered: &Registered, core: &[&str]) -> Option<MetaObject> {
+    let info = &registered.info;
+    let (key, hint) = if core.contains(&&*info.name) {
+        ("anthropic/alwaysLoad", Value::from(true))
+    } else {
+        let aliases = info.aliases.iter().map(|alias| alias.name);
+        let others: Vec<&str> = aliases.chain(info.called_elsewhere.iter().copied()).collect();
+        ("anthropic/searchHint", Value::from(Some(others.join(" ")).filter(|others| !others.is_empty())?))
+    };
+    Some(MetaObject([(key.to_owned(), hint)].into_iter().collect()))
+}
+
 /// The hints, from the effect: a tool that only reads says so, and any other is taken for the worst that it can do. A hint is left out
 /// where it equals MCP's default: not read-only, destructive, open world.
 fn annotations(info: &ToolInfo) -> ToolAnnotations {
     let effect = info.facts.effect;
     // Whoever waits for a person may run what they allow, whatever it is.
-    let runs_others = effect == Effect::Reads && info.facts.waits;
+    hints(effect, effect == Effect::Reads && info.facts.waits)
+}
+
+/// The hints for a tool of this effect, which may run others or not.
+pub(crate) fn hints(effect: Effect, runs_others: bool) -> ToolAnnotations {
     let reads = effect == Effect::Reads && !runs_others;
     let destroys = runs_others || matches!(effect, Effect::Writes | Effect::Executes | Effect::Reaches);
     let reaches = runs_others || effect == Effect::Reaches;

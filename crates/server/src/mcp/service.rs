@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, Caller, CallerKind, Progress, ProgressSink};
 use toolhost_host::{Gate, Hooks, Pace, Person, Registered};
 
-use super::door::{Door, Results};
+use super::door::{Door, Listed, Results, takes_hints};
 use super::slots::Slot;
-use super::{elicit, render, resources};
+use super::{callers, elicit, render, resources};
 
 /// Tools of one page of `tools/list`.
 const PAGE_TOOLS: usize = 100;
@@ -46,10 +46,32 @@ impl McpService {
         })
     }
 
-    /// The profile's tools; what a client is told of them is made when it asks, which is once.
+    /// The profile's tools.
     fn tools(&self) -> impl Iterator<Item = &Registered> {
         let profile = self.door.gate.profile(&self.door.profile);
         profile.into_iter().flat_map(|profile| self.door.gate.tools_of(profile))
+    }
+
+    /// What the client is told of the tools that it is told of. Made when it asks, which is once.
+    fn listed(&self, client: &str) -> Vec<Tool> {
+        let door = &self.door;
+        let told = |tool: &&Registered| match door.listed {
+            Listed::All => tool.is_told(),
+            Listed::Core => !tool.is_told() || door.core.contains(&&*tool.info.name),
+        };
+        let rendered = |tool: &Registered| {
+            let mut rendered = render::tool(tool, door);
+            if takes_hints(client) {
+                rendered.meta = render::loading_hints(tool, door.core);
+            }
+            rendered
+        };
+        let mut listed: Vec<Tool> = self.tools().filter(told).map(rendered).collect();
+        if door.listed == Listed::Core {
+            let search = self.tools().find(|tool| !tool.is_told()).map_or("", |tool| door.names.of(tool));
+            listed.extend(callers::all(door.names, search));
+        }
+        listed
     }
 
     pub(crate) fn gate(&self) -> Arc<Gate> {
@@ -111,9 +133,10 @@ impl ServerHandler for McpService {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let count = self.tools().count();
+        let listed = self.listed(&elicit::client_name(&context));
+        let count = listed.len();
         let first = match request.and_then(|request| request.cursor) {
             None => 0,
             Some(cursor) => cursor
@@ -122,8 +145,7 @@ impl ServerHandler for McpService {
                 .filter(|first| *first <= count)
                 .ok_or_else(|| ErrorData::invalid_params("that cursor is not one of tools/list", None))?,
         };
-        let page = self.tools().skip(first).take(PAGE_TOOLS).map(|tool| render::tool(tool, &self.door));
-        let page: Vec<Tool> = page.collect();
+        let page: Vec<Tool> = listed.into_iter().skip(first).take(PAGE_TOOLS).collect();
         let next = first + page.len();
         let mut result = ListToolsResult::with_all_items(page);
         result.next_cursor = (next < count).then(|| next.to_string());
@@ -135,6 +157,10 @@ impl ServerHandler for McpService {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let (request, through) = match self.door.listed {
+            Listed::All => (request, None),
+            Listed::Core => callers::unwrapped(request, self.door.names)?,
+        };
         let cancel = self.closing.child_token();
         let holds = self.holds(&context);
         let progress: Arc<dyn ProgressSink> = match context.meta.get_progress_token() {
@@ -145,7 +171,7 @@ impl ServerHandler for McpService {
         let pace = slot.clone().map(|slot| Arc::new(slot) as Arc<dyn Pace>);
         let session = Some(self.closing.clone());
         let names = self.door.names;
-        let mut hooks = Hooks { cancel: cancel.clone(), progress, pace, names, session, ..Hooks::default() };
+        let mut hooks = Hooks { cancel: cancel.clone(), progress, pace, names, session, through, ..Hooks::default() };
         let forms = if self.door.ask_in_client { elicit::Forms::of(&context) } else { elicit::Forms::None };
         let person = || Person {
             user_id: self.door.scope.user_id,

@@ -2,3 +2,4 @@
 
 pub(crate) mod describe;
 pub(crate) mod list;
+pub(crate) mod search;

@@ -47,3 +47,55 @@ async fn every_tool_is_described_by_each_of_its_names() {
     let error = refused(&house, "tool.describe", json!({ "name": "fil.read" }), ErrorKind::NotFound).await;
     assert!(error.hint.unwrap().contains("`file.read`"));
 }
+
+/// What somebody asks for who does not know the names, and the tool that does it.
+const ASKED: &[(&str, &str)] = &[
+    ("grep", "file.search"),
+    ("look for a text in all files", "file.search"),
+    ("rename a file", "file.move"),
+    ("replace a line in a file", "file.edit"),
+    ("create a new file", "file.write"),
+    ("run a shell command", "bash"),
+    ("stop a command that runs in the background", "bash.kill"),
+    ("what changed since the last commit", "git.diff"),
+    ("commit my changes", "git.commit"),
+    ("push to the remote", "git.push"),
+    ("history of commits", "git.log"),
+    ("switch branches", "git.switch"),
+    ("put uncommitted changes away and take them back later", "git.stash"),
+    ("which tasks are ready", "task.ready"),
+    ("add a task", "task.create"),
+    ("comment on a ticket", "comment.post"),
+    ("remember something for later", "memory.save_learning"),
+    ("deploy the workspace", "deploy.copy"),
+    ("ask the person a question", "human.ask"),
+    ("stage a change of the workflow package", "builder.change.stage"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_are_found_by_what_they_do() {
+    let house = house(&[]).await;
+    let mut missed = Vec::new();
+    for (query, wanted) in ASKED {
+        let found = house.data("tool.search", json!({ "query": query, "limit": 3 })).await;
+        let names: Vec<&str> =
+            found["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        if !names.contains(wanted) {
+            missed.push(format!("{query}: {wanted} is not among {names:?}"));
+        }
+    }
+    assert_eq!(missed, Vec::<String>::new());
+    let one = house.data("tool.search", json!({ "query": "git", "limit": 1 })).await;
+    assert_eq!(one["tools"].as_array().unwrap().len(), 1);
+    assert!(one["more"].as_i64().unwrap() > 5, "{one}");
+    let none = house.call("tool.search", json!({ "query": "xylophone" })).await;
+    assert_eq!(none.data["tools"], json!([]));
+    assert!(none.text.contains("try others"), "{}", none.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_finds_tools_that_they_do_not_have() {
+    let house = house(&[]).await;
+    let found = house.call_as("researcher", "tool.search", json!({ "query": "write a file", "limit": 20 })).await;
+    assert!(found.ok && !found.text.contains("file_write"), "{}", found.text);
+}
