@@ -166,7 +166,7 @@ fn fit(places: &[BTreeSet<String>; 4], word: &str) -> f64 {
             shared >= BEGINNING_LETTERS_MIN && shared + 3 >= other.chars().count().max(word.chars().count())
         };
         let means_the_same = |same: &&[&str]| same.contains(&word) && same.iter().any(|other| words.contains(*other));
-        if words.iter().any(is_form) || SAME.iter().any(|same| means_the_same(same)) { ALIKE } else { 0.0 }
+        if words.iter().any(is_form) || SAME.iter().any(means_the_same) { ALIKE } else { 0.0 }
     };
     WEIGHTS.iter().zip(places).map(|(weight, words)| weight * in_place(words)).fold(0.0, f64::max)
 }
