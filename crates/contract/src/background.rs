@@ -17,6 +17,10 @@ pub trait Background: Send + Sync {
     /// The caller has no session, or too many of its commands are under way.
     fn begin(&self) -> Result<Begun<'_>, ToolError>;
 
+    /// Listens to a command that answers at its end, so that what has no room in the answer can be read afterwards. `None`: the
+    /// caller has no session that could read it.
+    fn listen(&self) -> Option<Listening<'_>>;
+
     /// What a command of the caller's session has printed since it was last read. Where that is nothing and the command is
     /// under way, waits for `wait_ms`.
     ///
@@ -38,6 +42,10 @@ pub struct NoBackground;
 impl Background for NoBackground {
     fn begin(&self) -> Result<Begun<'_>, ToolError> {
         Err(no_session())
+    }
+
+    fn listen(&self) -> Option<Listening<'_>> {
+        None
     }
 
     fn read<'a>(&'a self, _: &'a str, _: u64) -> BoxFuture<'a, Result<Heard, ToolError>> {
@@ -63,6 +71,14 @@ pub struct Begun<'a> {
     pub listener: Listener,
     /// Gives the caller its answer now. The call goes on, and what it comes to at last is kept for the caller.
     pub answer: Box<dyn FnOnce(Success) + Send + 'a>,
+}
+
+/// What a command prints is listened to.
+pub struct Listening<'a> {
+    /// What it prints goes here.
+    pub listener: Listener,
+    /// Keeps what was heard for the caller's session, and answers its handle, such as `command-3`. Otherwise it is forgotten.
+    pub keep: Box<dyn FnOnce() -> String + Send + 'a>,
 }
 
 /// What was read of a command in the background.

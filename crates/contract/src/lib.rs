@@ -30,7 +30,7 @@ pub mod workspace;
 use std::future::Future;
 use std::pin::Pin;
 
-pub use background::{Background, Begun, Heard, Listener, NoBackground, no_session};
+pub use background::{Background, Begun, Heard, Listener, Listening, NoBackground, no_session};
 pub use call::{AGENT_DOOR, CONFIRM_SOURCE, Call, Caller, CallerKind, Scope};
 pub use canonical::{canonical_json, canonical_value};
 pub use clock::{Clock, SystemClock};

@@ -9,7 +9,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{
-    Background, Begun, BoxFuture, Call, ErrorKind, Heard, Outcome, Success, ToolError, no_session,
+    Background, Begun, BoxFuture, Call, ErrorKind, Heard, Listening, Outcome, Success, ToolError, no_session,
 };
 
 use crate::gate_state::RunSlot;
@@ -19,6 +19,8 @@ use crate::limits::Limits;
 /// Most calls, of all sessions together, that have ended and whose end nobody has read yet. Of more the host forgets the oldest of
 /// the session that has most of them, so that no session loses one to another that has more.
 const ENDED_MAX: usize = 64;
+/// Most bytes that those have printed and nobody has read. Of more the host forgets in the same way.
+const ENDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Calls in the background, of all sessions of a host.
 #[derive(Default)]
@@ -71,14 +73,32 @@ struct Printed {
     left_out: u64,
 }
 
+/// Longest beginning that is left out because it may be the second half of a secret.
+const WORD_BYTES_MAX: usize = 4096;
+
+impl Printed {
+    fn hear(&mut self, chunk: &[u8], bytes_max: usize) {
+        self.bytes.extend(chunk);
+        let excess = self.bytes.len().saturating_sub(bytes_max);
+        self.bytes.drain(..excess);
+        self.left_out += excess as u64;
+    }
+}
+
 impl Job {
+    fn new(call: &Call, handle: String, cancel: CancellationToken, printed: Printed) -> Self {
+        Self {
+            owner: Owner::of(call),
+            handle,
+            printed: Mutex::new(printed),
+            changed: Notify::new(),
+            outcome: OnceLock::new(),
+            cancel,
+        }
+    }
+
     fn hear(&self, chunk: &[u8], bytes_max: usize) {
-        let mut printed = lock(&self.printed);
-        printed.bytes.extend(chunk);
-        let excess = printed.bytes.len().saturating_sub(bytes_max);
-        printed.bytes.drain(..excess);
-        printed.left_out += excess as u64;
-        drop(printed);
+        lock(&self.printed).hear(chunk, bytes_max);
         self.changed.notify_waiters();
     }
 
@@ -93,6 +113,13 @@ impl Job {
         // First: what is printed before the end is read with it.
         let outcome = self.outcome.get().cloned();
         let mut printed = lock(&self.printed);
+        if printed.left_out > 0 {
+            // The first word may have begun before: half of a secret is not known to be one.
+            let most = WORD_BYTES_MAX.min(printed.bytes.len());
+            let word = printed.bytes.range(..most).position(u8::is_ascii_whitespace).map_or(most, |at| at + 1);
+            printed.bytes.drain(..word);
+            printed.left_out += word as u64;
+        }
         let part = printed.bytes.len().min(bytes_max);
         // No word is cut that may go on: half of a secret is not known to be one.
         let blank = printed.bytes.range(..part).rposition(u8::is_ascii_whitespace).map(|at| at + 1);
@@ -136,21 +163,16 @@ impl Jobs {
             let message = "as many commands are in the background as this host allows for all its sessions together";
             return Err(ToolError::new(ErrorKind::Limit, message).hint("try again later"));
         }
+        Ok(self.push(&mut all, call, cancel, Printed::default()))
+    }
+
+    /// Adds one; ended ones make room for it.
+    fn push(&self, all: &mut Vec<Arc<Job>>, call: &Call, cancel: CancellationToken, printed: Printed) -> Arc<Job> {
+        make_room(all);
         let handle = format!("command-{}", self.count.fetch_add(1, Ordering::Relaxed) + 1);
-        let job =
-            Job { owner, handle, printed: Mutex::default(), changed: Notify::new(), outcome: OnceLock::new(), cancel };
-        let job = Arc::new(job);
-        let mut ended: BTreeMap<&Owner, Vec<usize>> = BTreeMap::new();
-        for (at, job) in all.iter().enumerate().filter(|(_, job)| job.outcome.get().is_some()) {
-            ended.entry(&job.owner).or_default().push(at);
-        }
-        if ended.values().map(Vec::len).sum::<usize>() >= ENDED_MAX
-            && let Some(at) = ended.values().max_by_key(|own| own.len()).and_then(|most| most.first().copied())
-        {
-            all.remove(at);
-        }
+        let job = Arc::new(Job::new(call, handle, cancel, printed));
         all.push(Arc::clone(&job));
-        Ok(job)
+        job
     }
 
     fn get(&self, call: &Call, handle: &str) -> Result<Arc<Job>, ToolError> {
@@ -174,6 +196,30 @@ impl Jobs {
     }
 }
 
+/// Forgets ended ones until there is room for one more.
+fn make_room(all: &mut Vec<Arc<Job>>) {
+    loop {
+        let mut ended: BTreeMap<&Owner, Vec<(usize, usize)>> = BTreeMap::new();
+        for (at, job) in all.iter().enumerate().filter(|(_, job)| job.outcome.get().is_some()) {
+            ended.entry(&job.owner).or_default().push((at, lock(&job.printed).bytes.len()));
+        }
+        let bytes = |own: &[(usize, usize)]| own.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        let (count, total) =
+            (ended.values().map(Vec::len).sum::<usize>(), ended.values().map(|own| bytes(own)).sum::<usize>());
+        let most = if total > ENDED_BYTES_MAX {
+            ended.values().max_by_key(|own| bytes(own))
+        } else if count >= ENDED_MAX {
+            ended.values().max_by_key(|own| own.len())
+        } else {
+            return;
+        };
+        match most.and_then(|own| own.first()).map(|(at, _)| *at) {
+            Some(at) => drop(all.remove(at)),
+            None => return,
+        }
+    }
+}
+
 /// The background as one call sees it.
 pub(crate) struct CallBackground<'a> {
     pub(crate) jobs: &'a Jobs,
@@ -188,7 +234,7 @@ pub(crate) struct CallBackground<'a> {
     pub(crate) slot: Mutex<Option<RunSlot>>,
     /// That answer, from what the tool says.
     pub(crate) answer: &'a (dyn Fn(Success) -> Outcome + Sync),
-    /// This call, once it has begun to be one in the background.
+    /// This call, once it has begun to be one in the background, or its output is kept.
     pub(crate) begun: OnceLock<Arc<Job>>,
 }
 
@@ -209,6 +255,20 @@ impl Background for CallBackground<'_> {
             // A caller that has gone reads nothing.
             answer: Box::new(move |success| drop(first.send((self.answer)(success)))),
         })
+    }
+
+    fn listen(&self) -> Option<Listening<'_>> {
+        self.hooks.session.as_ref()?;
+        let printed = Arc::new(Mutex::new(Printed::default()));
+        let (heard, bytes_max) = (Arc::clone(&printed), self.limits.background_bytes);
+        let keep = move || {
+            let printed = std::mem::take(&mut *lock(&printed));
+            let job = self.jobs.push(&mut lock(&self.jobs.all), self.call, self.cancel.clone(), printed);
+            // A call listens to one command.
+            let _ = self.begun.set(Arc::clone(&job));
+            job.handle.clone()
+        };
+        Some(Listening { listener: Arc::new(move |chunk| lock(&heard).hear(chunk, bytes_max)), keep: Box::new(keep) })
     }
 
     fn read<'a>(&'a self, handle: &'a str, wait_ms: u64) -> BoxFuture<'a, Result<Heard, ToolError>> {
@@ -271,6 +331,35 @@ mod tests {
             "revision": null, "allowWrite": true, "durationMs": 1, "fence": "full",
         });
         serde_json::from_value(json!({ "ok": true, "data": null, "error": null, "meta": meta, "text": "" })).unwrap()
+    }
+
+    #[test]
+    fn no_half_of_a_word_is_read_where_what_came_before_it_was_not_kept() {
+        let jobs = Jobs::default();
+        let job = jobs.begin(&call(|_| {}), CancellationToken::new(), &Limits::default()).unwrap();
+        job.hear(b"first secret-word last\n", 16);
+        let heard = job.take(100);
+        assert_eq!((heard.text.as_str(), heard.left_out), ("last\n", 18));
+        job.hear(b"on\n", 16);
+        assert_eq!(job.take(100).text, "on\n", "nothing was left out since");
+    }
+
+    #[test]
+    fn what_ended_commands_have_printed_is_kept_within_a_limit() {
+        let jobs = Jobs::default();
+        let megabyte = vec![b'x'; 1 << 20];
+        let kept: Vec<_> = (0..ENDED_MAX)
+            .map(|_| {
+                let printed = Printed { bytes: megabyte.clone().into(), left_out: 0 };
+                let job = jobs.push(&mut lock(&jobs.all), &call(|_| {}), CancellationToken::new(), printed);
+                job.ended(&outcome());
+                job
+            })
+            .collect();
+        let bytes: usize = lock(&jobs.all).iter().map(|job| lock(&job.printed).bytes.len()).sum();
+        // The last one came after the others had made room for it.
+        assert!(bytes <= ENDED_BYTES_MAX + megabyte.len() && bytes > ENDED_BYTES_MAX / 2, "{bytes}");
+        assert!(jobs.get(&call(|_| {}), &kept[ENDED_MAX - 1].handle).is_ok());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `bash`
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -8,13 +9,15 @@ use serde_json::json;
 use toolhost_contract::shell::{Analyzed, SimpleCommand};
 use toolhost_contract::workspace::{Access, Command, RefChange, WsPath};
 use toolhost_contract::{
-    Alias, Begun, CommandArgument, Ctx, Effect, ErrorKind, Example, Expect, Facts, Meaning, OtherName, Preview,
-    Success, Tool, ToolError, named, visible, visible_line,
+    Alias, Begun, CommandArgument, Ctx, Effect, ErrorKind, Example, Expect, Facts, Listening, Meaning, OtherName,
+    Preview, Success, Tool, ToolError, named, visible, visible_line,
 };
 
 use crate::{git_hint, interactive, network_hint};
 
 const TIMEOUT_MS_DEFAULT: u64 = 120_000;
+/// The tool that reads what was left out.
+const READS_ON: &str = "bash.output";
 /// Most programs named that waited for a terminal.
 const WAITED_MAX: usize = 5;
 /// Most changed references listed, and most names of what was put back.
@@ -65,7 +68,7 @@ pub(crate) struct Input {
 pub(crate) struct Output {
     /// 0 is success; 128 + n: ended by signal n; null: it goes on in the background.
     exit_code: Option<i32>,
-    /// Of a command in the background, such as `command-1`.
+    /// By which `bash.output` reads a command in the background, or what was left out: `command-1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     handle: Option<String>,
     /// The signal that ended it, such as `SIGKILL`.
@@ -278,6 +281,12 @@ impl Tool for Bash {
             answer(Success { data, text, revision: None, workflow: None });
             (watch.output, handle) = (Some(listener), Some(given));
         }
+        // Where the caller could read on.
+        let reads_on = ctx.catalog.called(READS_ON).filter(|_| handle.is_none());
+        let listening = reads_on.as_ref().and_then(|_| ctx.background.listen());
+        if let Some(Listening { listener, .. }) = &listening {
+            watch.output = Some(Arc::clone(listener));
+        }
         let result = ctx.workspace.run(command, watch).await?;
         if result.output_limit_reached {
             return Err(ToolError::new(
@@ -307,14 +316,22 @@ impl Tool for Bash {
             }
             stderr.push_str(&format!("[toolhost: {note}]\n"));
         }
+        let truncated = result.stdout.truncated || result.stderr.truncated;
+        let kept = listening.filter(|_| truncated).map(|listening| (listening.keep)());
+        if let (Some(kept), Some(tool)) = (&kept, reads_on) {
+            if !stderr.is_empty() && !stderr.ends_with('\n') {
+                stderr.push('\n');
+            }
+            stderr.push_str(&format!("[toolhost: `{tool}` with the handle `{kept}` reads what was left out]\n"));
+        }
         let put_back = result.restored.into_iter().take(CHANGED_MAX).collect();
         let refs_changed = result.refs_changed.into_iter().take(CHANGED_MAX);
         let refs_changed = refs_changed.map(|RefChange { name, from, to }| Changed { name, from, to }).collect();
         Ok(Output {
             exit_code: Some(result.exit_code),
-            handle,
+            handle: handle.or(kept),
             signal: result.signal.map(|signal| signal.name()),
-            truncated: result.stdout.truncated || result.stderr.truncated,
+            truncated,
             stdout: result.stdout.text,
             stderr,
             timed_out: result.timed_out,

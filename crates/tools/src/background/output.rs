@@ -9,11 +9,11 @@ use super::Read;
 
 pub(crate) struct Output;
 
-/// Reads what a background command has printed since the last read, and whether it has ended.
+/// Reads on in the output of a background command or of a cut answer; tells whether it has ended.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
-    /// As `bash` with `background` gave it.
+    /// As `bash` gave it.
     handle: String,
     /// How long to wait for more, in milliseconds.
     #[schemars(range(max = 60_000))]
