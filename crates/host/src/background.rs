@@ -1,10 +1,11 @@
 //! Calls that answered before they ended, kept for the session that made them.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -22,9 +23,17 @@ const ENDED_MAX: usize = 64;
 /// Most bytes that those have printed and nobody has read. Of more the host forgets in the same way.
 const ENDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Most bytes that all commands together which answer at their end may have kept, while they run and afterwards, beyond what each may
+/// keep at least.
+const CUT_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// What each of them may keep at least.
+const CUT_BYTES_MIN: usize = 64 * 1024;
+
 /// Calls in the background, of all sessions of a host.
 #[derive(Default)]
 pub(crate) struct Jobs {
+    /// Bytes that are kept of commands that answer at their end.
+    cut: Arc<AtomicUsize>,
     all: Mutex<Vec<Arc<Job>>>,
     /// How many there have been.
     count: AtomicU64,
@@ -71,17 +80,49 @@ struct Printed {
     bytes: VecDeque<u8>,
     /// Bytes before those that had no room.
     left_out: u64,
+    /// Where the bytes are counted, if they share a limit with others.
+    shared: Option<Arc<AtomicUsize>>,
 }
 
+impl Drop for Printed {
+    fn drop(&mut self) {
+        self.counted(|printed| printed.bytes.clear());
+    }
+}
+
+/// The fields of a command's answer that hold what it printed.
+const PRINTED: [&str; 2] = ["stdout", "stderr"];
 /// Longest beginning that is left out because it may be the second half of a secret.
 const WORD_BYTES_MAX: usize = 4096;
 
 impl Printed {
+    fn sharing(total: &Arc<AtomicUsize>) -> Self {
+        Self { bytes: VecDeque::new(), left_out: 0, shared: Some(Arc::clone(total)) }
+    }
+
     fn hear(&mut self, chunk: &[u8], bytes_max: usize) {
-        self.bytes.extend(chunk);
-        let excess = self.bytes.len().saturating_sub(bytes_max);
-        self.bytes.drain(..excess);
-        self.left_out += excess as u64;
+        let others = self.shared.as_ref().map(|total| total.load(Ordering::Relaxed).saturating_sub(self.bytes.len()));
+        let bytes_max = match others {
+            Some(others) => bytes_max.min(CUT_BYTES_MAX.saturating_sub(others).max(CUT_BYTES_MIN)),
+            None => bytes_max,
+        };
+        self.counted(|printed| {
+            printed.bytes.extend(chunk);
+            let excess = printed.bytes.len().saturating_sub(bytes_max);
+            printed.bytes.drain(..excess);
+            printed.left_out += excess as u64;
+        });
+    }
+
+    /// Changes the bytes, and the count of them.
+    fn counted<T>(&mut self, change: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.bytes.len();
+        let result = change(self);
+        if let Some(total) = &self.shared {
+            total.fetch_add(self.bytes.len(), Ordering::Relaxed);
+            total.fetch_sub(before, Ordering::Relaxed);
+        }
+        result
     }
 }
 
@@ -104,8 +145,14 @@ impl Job {
 
     /// The call has come to its end.
     pub(crate) fn ended(&self, outcome: &Outcome) {
+        let Outcome { ok, data, error, meta, text } = outcome;
+        // What it printed is kept already.
+        let fields = data.as_object().into_iter().flatten().filter(|(name, _)| !PRINTED.contains(&name.as_str()));
+        let data = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let text = if *ok { String::new() } else { text.clone() };
+        let slim = Outcome { ok: *ok, data: Value::Object(data), error: error.clone(), meta: meta.clone(), text };
         // It ends once.
-        let _ = self.outcome.set(outcome.clone());
+        let _ = self.outcome.set(slim);
         self.changed.notify_waiters();
     }
 
@@ -117,7 +164,7 @@ impl Job {
             // The first word may have begun before: half of a secret is not known to be one.
             let most = WORD_BYTES_MAX.min(printed.bytes.len());
             let word = printed.bytes.range(..most).position(u8::is_ascii_whitespace).map_or(most, |at| at + 1);
-            printed.bytes.drain(..word);
+            printed.counted(|printed| drop(printed.bytes.drain(..word)));
             printed.left_out += word as u64;
         }
         let part = printed.bytes.len().min(bytes_max);
@@ -125,7 +172,7 @@ impl Job {
         let blank = printed.bytes.range(..part).rposition(u8::is_ascii_whitespace).map(|at| at + 1);
         let is_last = outcome.is_some() && part == printed.bytes.len();
         let part = if is_last { part } else { blank.unwrap_or(if part < bytes_max { 0 } else { part }) };
-        let bytes: Vec<u8> = printed.bytes.drain(..part).collect();
+        let bytes: Vec<u8> = printed.counted(|printed| printed.bytes.drain(..part).collect());
         let left_out = std::mem::take(&mut printed.left_out);
         let more = outcome.is_some() && !printed.bytes.is_empty();
         Heard { text: String::from_utf8_lossy(&bytes).into_owned(), left_out, more, outcome }
@@ -259,7 +306,7 @@ impl Background for CallBackground<'_> {
 
     fn listen(&self) -> Option<Listening<'_>> {
         self.hooks.session.as_ref()?;
-        let printed = Arc::new(Mutex::new(Printed::default()));
+        let printed = Arc::new(Mutex::new(Printed::sharing(&self.jobs.cut)));
         let (heard, bytes_max) = (Arc::clone(&printed), self.limits.background_bytes);
         let keep = move || {
             let printed = std::mem::take(&mut *lock(&printed));
@@ -350,7 +397,7 @@ mod tests {
         let megabyte = vec![b'x'; 1 << 20];
         let kept: Vec<_> = (0..ENDED_MAX)
             .map(|_| {
-                let printed = Printed { bytes: megabyte.clone().into(), left_out: 0 };
+                let printed = Printed { bytes: megabyte.clone().into(), left_out: 0, shared: None };
                 let job = jobs.push(&mut lock(&jobs.all), &call(|_| {}), CancellationToken::new(), printed);
                 job.ended(&outcome());
                 job
@@ -360,6 +407,22 @@ mod tests {
         // The last one came after the others had made room for it.
         assert!(bytes <= ENDED_BYTES_MAX + megabyte.len() && bytes > ENDED_BYTES_MAX / 2, "{bytes}");
         assert!(jobs.get(&call(|_| {}), &kept[ENDED_MAX - 1].handle).is_ok());
+    }
+
+    #[test]
+    fn commands_that_answer_at_their_end_share_what_is_kept_of_them() {
+        let jobs = Jobs::default();
+        let chunk = vec![b'x'; 1 << 20];
+        let mut all: Vec<Printed> = (0..64).map(|_| Printed::sharing(&jobs.cut)).collect();
+        for _ in 0..3 {
+            all.iter_mut().for_each(|printed| printed.hear(&chunk, chunk.len()));
+        }
+        let kept: usize = all.iter().map(|printed| printed.bytes.len()).sum();
+        assert_eq!(kept, jobs.cut.load(Ordering::Relaxed));
+        assert!(kept <= CUT_BYTES_MAX + 64 * CUT_BYTES_MIN, "{kept}");
+        assert!(all.iter().all(|printed| printed.bytes.len() >= CUT_BYTES_MIN));
+        drop(all);
+        assert_eq!(jobs.cut.load(Ordering::Relaxed), 0);
     }
 
     #[test]
