@@ -184,10 +184,7 @@ impl ToolHost {
 
     /// Whether calls of a tool wait for people, or for what may.
     pub(crate) fn waits(&self, name: &str) -> bool {
-        self.gate
-            .registry()
-            .get(name)
-            .is_some_and(|tool| tool.info.facts.waits || tool.info.facts.effect == Effect::Asks)
+        self.gate.registry().get(name).is_some_and(|tool| tool.waits_for_a_person())
     }
 
     /// How the end of a call is decided whose host died.

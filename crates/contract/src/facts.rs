@@ -81,6 +81,17 @@ pub struct CommandArgument {
     pub input: &'static str,
 }
 
+/// What a call may wait for before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Waits {
+    Nothing,
+    /// For as long as people are waited for.
+    Person,
+    /// For a command in the background, as long as the caller says.
+    Command,
+}
+
 /// What callers are told to use a tool for, in hints of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -104,8 +115,8 @@ pub struct Facts {
     pub callers: Callers,
     /// When a person is asked.
     pub approval: Approval,
-    /// Whether a call may wait for a person, for as long as people are waited for.
-    pub waits: bool,
+    /// What a call may wait for. It then takes no place among the calls that run at once.
+    pub waits: Waits,
     /// How the end of a call is decided whose host died.
     pub trace: Trace,
     /// The arguments that are paths in the workspace: each a text or a list of texts. Policy sees them as the tool does.
@@ -127,7 +138,7 @@ impl Facts {
         effect: Effect::Reads,
         callers: Callers::Anyone,
         approval: Approval::ByPolicy,
-        waits: false,
+        waits: Waits::Nothing,
         trace: Trace::None,
         paths: &[],
         command: None,
@@ -157,7 +168,7 @@ impl Facts {
     /// Whether calls may run beside others, and again: the tool changes nothing, and does not wait for what may, such as
     /// a call that a person allows.
     pub fn only_reads(&self) -> bool {
-        self.effect == Effect::Reads && !self.waits
+        self.effect == Effect::Reads && self.waits != Waits::Person
     }
 
     /// Whether a model that calls it is refused.

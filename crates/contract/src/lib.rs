@@ -39,7 +39,7 @@ pub use deploys::{Deploys, Made, RECOVERY};
 pub use durability::Durability;
 pub use error::{ErrorCode, ErrorKind, ToolError};
 pub use example::{Example, Expect};
-pub use facts::{Approval, Callers, CommandArgument, Effect, Facts, Help, Trace};
+pub use facts::{Approval, Callers, CommandArgument, Effect, Facts, Help, Trace, Waits};
 pub use ids::{CallId, IdSource, RandomIds};
 pub use journal::{Fate, Journal, JournalError, Signal};
 pub use near::{

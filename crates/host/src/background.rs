@@ -62,8 +62,10 @@ impl Owner {
     }
 }
 
-/// One call in the background.
+/// One call in the background, or one whose output has no room in its answer.
 pub(crate) struct Job {
+    /// Whether it has answered before its end.
+    pub(crate) goes_on: bool,
     owner: Owner,
     handle: String,
     printed: Mutex<Printed>,
@@ -129,6 +131,7 @@ impl Printed {
 impl Job {
     fn new(call: &Call, handle: String, cancel: CancellationToken, printed: Printed) -> Self {
         Self {
+            goes_on: printed.shared.is_none(),
             owner: Owner::of(call),
             handle,
             printed: Mutex::new(printed),
@@ -145,14 +148,8 @@ impl Job {
 
     /// The call has come to its end.
     pub(crate) fn ended(&self, outcome: &Outcome) {
-        let Outcome { ok, data, error, meta, text } = outcome;
-        // What it printed is kept already.
-        let fields = data.as_object().into_iter().flatten().filter(|(name, _)| !PRINTED.contains(&name.as_str()));
-        let data = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
-        let text = if *ok { String::new() } else { text.clone() };
-        let slim = Outcome { ok: *ok, data: Value::Object(data), error: error.clone(), meta: meta.clone(), text };
         // It ends once.
-        let _ = self.outcome.set(slim);
+        let _ = self.outcome.set(without_output(outcome));
         self.changed.notify_waiters();
     }
 
@@ -237,10 +234,24 @@ impl Jobs {
         })
     }
 
+    /// Ends the commands of all sessions.
+    pub(crate) fn end_all(&self) {
+        lock(&self.all).iter().for_each(|job| job.cancel.cancel());
+    }
+
     /// All that was printed and how it ended were read.
     fn forget(&self, job: &Arc<Job>) {
         lock(&self.all).retain(|other| !Arc::ptr_eq(other, job));
     }
+}
+
+/// How a command ended, without what it printed.
+pub(crate) fn without_output(outcome: &Outcome) -> Outcome {
+    let Outcome { ok, data, error, meta, text } = outcome;
+    let fields = data.as_object().into_iter().flatten().filter(|(name, _)| !PRINTED.contains(&name.as_str()));
+    let data = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let text = if *ok { String::new() } else { text.clone() };
+    Outcome { ok: *ok, data: Value::Object(data), error: error.clone(), meta: meta.clone(), text }
 }
 
 /// Forgets ended ones until there is room for one more.
@@ -285,6 +296,17 @@ pub(crate) struct CallBackground<'a> {
     pub(crate) begun: OnceLock<Arc<Job>>,
 }
 
+impl CallBackground<'_> {
+    /// Reads on, and forgets what was read to its end.
+    async fn take(&self, job: &Arc<Job>, patience: Duration) -> Heard {
+        let heard = job.read(patience, self.limits.background_read_bytes).await;
+        if heard.outcome.is_some() && !heard.more {
+            self.jobs.forget(job);
+        }
+        heard
+    }
+}
+
 impl Background for CallBackground<'_> {
     fn begin(&self) -> Result<Begun<'_>, ToolError> {
         let first = lock(&self.first).take();
@@ -321,11 +343,7 @@ impl Background for CallBackground<'_> {
     fn read<'a>(&'a self, handle: &'a str, wait_ms: u64) -> BoxFuture<'a, Result<Heard, ToolError>> {
         Box::pin(async move {
             let job = self.jobs.get(self.call, handle)?;
-            let heard = job.read(Duration::from_millis(wait_ms), self.limits.background_read_bytes).await;
-            if heard.outcome.is_some() && !heard.more {
-                self.jobs.forget(&job);
-            }
-            Ok(heard)
+            Ok(self.take(&job, Duration::from_millis(wait_ms)).await)
         })
     }
 
@@ -338,7 +356,8 @@ impl Background for CallBackground<'_> {
                 tokio::pin!(changed);
                 changed.as_mut().enable();
                 if job.outcome.get().is_some() {
-                    return self.read(handle, 0).await;
+                    // Who waited for its output may have read it to its end by now.
+                    return Ok(self.take(&job, Duration::ZERO).await);
                 }
                 changed.await;
             }

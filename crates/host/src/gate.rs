@@ -16,7 +16,7 @@ use toolhost_contract::{
 
 use crate::arguments::Arguments;
 use crate::asking::{AskOutcome, AskedCall, Case};
-use crate::background::{CallBackground, Job, Jobs};
+use crate::background::{CallBackground, Job, Jobs, without_output};
 use crate::config::GateConfig;
 use crate::digest::digest;
 use crate::error::Result as ConfigResult;
@@ -36,6 +36,9 @@ use crate::unstopped::Unstopped;
 
 /// How long a tool may take to end after its deadline or cancellation, before it is dropped.
 const END_GRACE: Duration = Duration::from_secs(5);
+
+/// How long the end of a host waits for calls to end.
+const CLOSING_MAX: Duration = Duration::from_secs(30);
 
 /// What a call may take besides its command.
 const COMMAND_MARGIN_MS: u64 = 10_000;
@@ -152,6 +155,15 @@ impl Gate {
         self.calls.reopen();
     }
 
+    /// Ends what goes on in the background and waits until no call is under way: a command that is left alone when its host goes is put
+    /// back by nobody. What takes longer than half a minute is left to the next host.
+    pub async fn close(&self) {
+        self.jobs.end_all();
+        if tokio::time::timeout(CLOSING_MAX, self.settle()).await.is_err() {
+            tracing::error!("calls are still under way at the end of the host");
+        }
+    }
+
     /// Runs a call to its end, or until it answers and goes on in the background.
     async fn conduct(&self, call: Call, hooks: Hooks) -> Outcome {
         let resolved = self.registry().resolve(&call.tool);
@@ -194,7 +206,9 @@ impl Gate {
         // Step 10, record "finished" and answer. What only read need not wait for the disk.
         let row = record.finished(&call, &outcome);
         let audit = &self.state.config.audit;
-        let written = match record.answer.and_then(|number| for_asker(number, &outcome)) {
+        // What a command in the background has printed is for its own session to read.
+        let quiet = goes_on.job.as_ref().filter(|job| job.goes_on).map(|_| without_output(&outcome));
+        let written = match record.answer.and_then(|number| for_asker(number, quiet.as_ref().unwrap_or(&outcome))) {
             Some(kept) => audit.append_with(row, kept).await,
             None if record.started => audit.append(row).await,
             None => audit.note(row).await,
@@ -348,7 +362,7 @@ impl Gate {
             // What the profile grants its commands they get, with time to tell how they ended.
             deadline_ms = deadline_ms.max(profile.limits.command_timeout_ms.saturating_add(COMMAND_MARGIN_MS));
         }
-        if tool.waits() {
+        if tool.waits_for_a_person() {
             // A person takes their time, and has a limit of their own.
             deadline_ms = deadline_ms.max(self.state.config.asking.lives_ms.saturating_add(COMMAND_MARGIN_MS));
         }

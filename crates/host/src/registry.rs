@@ -8,7 +8,7 @@ use serde_json::Value;
 use toolhost_contract::workspace::{Glob, GlobStyle};
 use toolhost_contract::{
     Alias, AnyTool, Effect, Help, NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, ToolError, ToolInfo, ToolSummary,
-    did_you_mean, nearest,
+    Waits, did_you_mean, nearest,
 };
 
 use crate::error::{Error, Result};
@@ -223,8 +223,13 @@ impl Registered {
     }
 
     /// Whether it may wait for a person.
+    pub fn waits_for_a_person(&self) -> bool {
+        self.info.facts.effect == Effect::Asks || self.info.facts.waits == Waits::Person
+    }
+
+    /// Whether it may wait for something that takes its own time.
     pub(crate) fn waits(&self) -> bool {
-        self.info.facts.effect == Effect::Asks || self.info.facts.waits
+        self.waits_for_a_person() || self.info.facts.waits == Waits::Command
     }
 
     /// Whether it is told to a caller that is told of all its tools: nobody has to find what they were told.

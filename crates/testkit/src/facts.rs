@@ -7,7 +7,7 @@ pub const READS: Facts = Facts {
     effect: Effect::Reads,
     callers: Callers::Anyone,
     approval: Approval::ByPolicy,
-    waits: false,
+    waits: toolhost_contract::Waits::Nothing,
     trace: Trace::None,
     paths: &["path"],
     command: None,

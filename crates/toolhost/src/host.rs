@@ -191,12 +191,13 @@ impl Host {
         self.gate.settle().await;
     }
 
-    /// Commits the last rows of the audit and closes the database, as [`Connection::close`]: projects and users that share this
-    /// host share its database. It does not wait for calls that are under way: [`Host::settle`] does.
+    /// Ends commands in the background, waits for calls that are under way, commits the last rows of the audit and closes the
+    /// database, as [`Connection::close`]: projects and users that share this host share its database.
     ///
     /// # Errors
     /// If the last rows cannot be written.
     pub async fn close(&self) -> Result<()> {
+        self.gate.close().await;
         self.connection.close().await
     }
 }

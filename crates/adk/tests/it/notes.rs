@@ -99,7 +99,7 @@ impl Tool for Wait {
     type Output = Said;
     const NAME: &'static str = "note.wait";
     const TITLE: &'static str = "Wait for a note";
-    const FACTS: Facts = Facts { waits: true, ..toolhost_testkit::facts::READS };
+    const FACTS: Facts = Facts { waits: toolhost_contract::Waits::Person, ..toolhost_testkit::facts::READS };
 
     fn examples(&self) -> Vec<Example> {
         Vec::new()

@@ -273,9 +273,9 @@ async fn resume(
     let model = model::open(&settings.models()?, Some(&other_model.unwrap_or(found.model)))?;
     let session = host.resume(id, &model).await.map_err(personas::told)?;
     let limits = flags.limits(iterations_default(&session.opening().answer));
-    let conducted = conduct::run(&host, session.with_limits(limits), message, settings.json).await?;
+    let conducted = conduct::run(&host, session.with_limits(limits), message, settings.json).await;
     host.close().await?;
-    Ok(ended(&conducted))
+    Ok(ended(&conducted?))
 }
 
 /// A session as it went, and as it goes on.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use toolhost_contract::{Approval, Callers, ErrorKind, Facts};
+use toolhost_contract::{Approval, Callers, ErrorKind, Facts, Waits};
 use toolhost_host::{Profiles, Registered};
 
 use crate::print;
@@ -134,7 +134,7 @@ fn in_words(facts: &Facts) -> Vec<String> {
     if let Some(name) = facts.dry_run {
         words.push(format!("With `{name}` it changes nothing"));
     }
-    if facts.waits {
+    if facts.waits == Waits::Person {
         words.push("It may wait for a person".to_owned());
     }
     words

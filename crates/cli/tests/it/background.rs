@@ -220,3 +220,53 @@ async fn what_an_answer_has_no_room_for_is_read_by_its_handle() {
     let again = host.call("bash_output", json!({ "handle": handle })).await;
     assert_eq!(again["structuredContent"]["error"]["kind"], "not_found");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_wait_for_output_keep_no_other_call_from_its_answer() {
+    let workspace = TempWorkspace::new();
+    workspace.write("a.txt", "one\n");
+    let mut host = open(&workspace).await;
+    let handle = begin(&mut host, "sleep 1000").await;
+    let mut waiting = Vec::new();
+    for _ in 0..40 {
+        waiting.push(host.begin_call("bash_output", json!({ "handle": handle, "waitMs": 60_000 })).await);
+    }
+    for _ in 0..3 {
+        let id = host.begin_call("file_read", json!({ "path": "a.txt" })).await;
+        let first = host.next_message().await.unwrap();
+        assert_eq!(first["id"], id, "it is answered before those that wait: {first}");
+    }
+    // Who ends it is told how it ended, whoever else was told first.
+    let killed = host.begin_call("bash_kill", json!({ "handle": handle })).await;
+    let mut answers = std::collections::BTreeMap::new();
+    while answers.len() < waiting.len() + 1 {
+        let answer = host.next_message().await.unwrap();
+        answers.insert(answer["id"].as_u64().unwrap(), answer);
+    }
+    assert_eq!(answers[&killed]["result"]["isError"], false, "{}", answers[&killed]);
+    assert!(waiting.iter().all(|id| answers[id]["result"]["isError"] == false));
+}
+
+/// In the tier in which a command can write `.git`, only its end puts that back.
+#[test]
+fn no_command_of_a_session_is_under_way_when_the_program_has_ended() {
+    let plants = "git config core.fsmonitor 'touch pwned; false'; for i in $(seq 300); do echo x > .git/hooks/h$i; done
+        echo planted; while :; do sleep 1; done";
+    let calls = json!([{ "tool": "bash", "arguments": { "command": plants, "background": true } }]);
+    let reads = json!([{ "tool": "bash_output", "arguments": { "handle": "command-1", "waitMs": 60_000 } }]);
+    let script = json!({ "turns": [{ "calls": calls }, { "calls": reads }, { "text": "done" }] });
+    for sandbox in ["landlock", "full"] {
+        let workspace = TempWorkspace::repository(&[("a.txt", "one\n")]);
+        workspace.write_beside("model.json", &script.to_string());
+        let model = format!("script:{}", workspace.beside("model.json").display());
+        let config = workspace.read(".git/config");
+        let ran = program(&workspace).run(&["run", "x", "--sandbox", sandbox, "--model", &model]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert_eq!(workspace.read(".git/config"), config, "{sandbox}");
+        assert!(!workspace.has(".git/hooks/h300"), "{sandbox}");
+        let ended = |row: &&Value| row["event"] == "finished" && row["tool"] == "bash";
+        let rows = rows(&workspace);
+        let row = rows.iter().find(ended).expect("its end is recorded");
+        assert_eq!(row["outcome"]["kind"], "cancelled", "{sandbox}: {row}");
+    }
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
-use toolhost_contract::{Effect, Outcome, ToolInfo};
+use toolhost_contract::{Effect, Outcome, ToolInfo, Waits};
 use toolhost_host::Registered;
 
 use super::door::{Door, Results};
@@ -42,7 +42,7 @@ pub(crate) fn loading_hints(registered: &Registered, core: &[&str]) -> Option<Me
 fn annotations(info: &ToolInfo) -> ToolAnnotations {
     let effect = info.facts.effect;
     // Whoever waits for a person may run what they allow, whatever it is.
-    hints(effect, effect == Effect::Reads && info.facts.waits)
+    hints(effect, effect == Effect::Reads && info.facts.waits == Waits::Person)
 }
 
 /// The hints for a tool of this effect, which may run others or not.

@@ -1,7 +1,6 @@
 //! MCP over standard input and output.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use rmcp::ServiceExt;
 use rmcp::service::QuitReason;
@@ -11,9 +10,6 @@ use super::door::Door;
 use super::lines::Lines;
 use super::service::McpService;
 use super::slots::Slots;
-
-/// How long calls under way may take to end after the client has gone.
-const CLOSING_GRACE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
@@ -59,8 +55,8 @@ pub async fn serve_stdio(door: Door, stop: CancellationToken) -> Result<(), Stdi
     };
     tidying.abort();
     closing.cancel();
-    // Past the grace the audit closes them as unknown at the next start.
-    let _ = tokio::time::timeout(CLOSING_GRACE, gate.settle()).await;
+    // What takes longer the audit closes as unknown at the next start.
+    gate.close().await;
     match end {
         Ok(QuitReason::Closed | QuitReason::Cancelled) => Ok(()),
         Ok(other) => Err(StdioError::Connection(format!("{other:?}"))),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Help, Tool, ToolError, Waited};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Help, Tool, ToolError, Waited, Waits};
 
 const TIMEOUT_MS_DEFAULT: u64 = 30_000;
 
@@ -39,7 +39,7 @@ impl Tool for Wait {
     type Output = Output;
     const NAME: &'static str = "approval.wait";
     const TITLE: &'static str = "Wait for a person";
-    const FACTS: Facts = Facts { help: Some(Help::AwaitsApproval), waits: true, ..Facts::READS };
+    const FACTS: Facts = Facts { help: Some(Help::AwaitsApproval), waits: Waits::Person, ..Facts::READS };
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Facts, OtherName, Tool, ToolError};
+use toolhost_contract::{Ctx, Effect, ErrorKind, Example, Expect, Facts, OtherName, Tool, ToolError, Waits};
 
 use super::Read;
 use super::output::NAMES;
@@ -23,7 +23,7 @@ impl Tool for Kill {
     type Output = Read;
     const NAME: &'static str = "bash.kill";
     const TITLE: &'static str = "End a background command";
-    const FACTS: Facts = Facts { effect: Effect::Writes, ..Facts::READS };
+    const FACTS: Facts = Facts { effect: Effect::Writes, waits: Waits::Command, ..Facts::READS };
     const OTHER_NAMES: &'static [&'static [OtherName]] = &[NAMES];
     const CALLED_ELSEWHERE: &'static [&'static str] = &["KillShell", "KillBash", "TaskStop", "kill_terminal"];
 

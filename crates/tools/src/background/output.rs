@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, OtherName, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, OtherName, Tool, ToolError, Waits};
 
 use super::Read;
 
@@ -39,7 +39,7 @@ impl Tool for Output {
     type Output = Read;
     const NAME: &'static str = "bash.output";
     const TITLE: &'static str = "Read a background command";
-    const FACTS: Facts = Facts::READS;
+    const FACTS: Facts = Facts { waits: Waits::Command, ..Facts::READS };
     const OTHER_NAMES: &'static [&'static [OtherName]] = &[NAMES];
     const CALLED_ELSEWHERE: &'static [&'static str] = &["BashOutput", "TaskOutput", "get_terminal_output"];
 

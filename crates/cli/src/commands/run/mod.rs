@@ -142,9 +142,10 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         }
         error => personas::told(error),
     })?;
-    let conducted = conduct::run(&host, session, None, settings.json).await?;
+    let conducted = conduct::run(&host, session, None, settings.json).await;
+    // Also where it failed: its commands may be under way.
     host.close().await?;
-    Ok(ended(&conducted))
+    Ok(ended(&conducted?))
 }
 
 /// Which options may be the reason why no context fits.
