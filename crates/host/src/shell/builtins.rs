@@ -163,6 +163,10 @@ pub(super) fn check(assignments: &[Word], words: &[Word]) -> Step<()> {
     if !matches!(program.text.as_str(), ":" | "[") && (program.text.is_empty() || !program.text.bytes().all(plain)) {
         return Err("the name of a program is not plain");
     }
+    // `/proc/self/exe` is the shell itself, and `/dev/fd/3` whatever it has opened.
+    if program.text.contains('/') && program.text.split('/').any(|part| matches!(part, "proc" | "fd")) {
+        return Err("the name of a program may stand for any other");
+    }
     if UNCLEAR.contains(&program.text.as_str()) {
         return Err("it uses a command of the shell that runs or changes others");
     }

@@ -325,6 +325,15 @@ fn what_bash_may_read_otherwise_is_not_analyzable() {
     assert!(taken.is_empty(), "{taken:#?}");
     assert_eq!(why("echo `x`"), "it has backticks");
     assert_eq!(why("a\u{b}"), "it has a control character");
+    for text in [
+        "/proc/self/exe -c 'a b'",
+        "//proc//1/exe a",
+        "../../../proc/self/exe -c a",
+        "/dev/fd/3 a",
+        "env a | /dev/./fd/9",
+    ] {
+        assert_eq!(why(text), "the name of a program may stand for any other", "{text}");
+    }
 }
 
 #[test]
