@@ -7,6 +7,7 @@
 
 mod bench;
 mod ci;
+mod clients;
 mod commands;
 mod configuration;
 mod conformance;
@@ -58,6 +59,8 @@ enum Task {
     Soak(soak::Arguments),
     /// Runs the examples of other agents' loops, against a model that plays a script.
     Examples(examples::Arguments),
+    /// Lets real clients read a file by our server: Claude Code, Codex, opencode, the Inspector and Python's.
+    Clients(clients::Arguments),
     /// Packs each crate that is published, as `cargo publish` would.
     Package(publish::Arguments),
     /// Makes what is handed out: an archive, a Debian package, manual pages and completions; and tries the package.
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Task::Breaks(arguments) => conformance::breaks::run(root, &arguments),
         Task::Soak(arguments) => soak::run(root, &arguments),
         Task::Examples(arguments) => examples::run(root, &arguments),
+        Task::Clients(arguments) => clients::run(root, &arguments),
         Task::Recipes => recipes::run(root),
         Task::Package(arguments) => publish::run(root, &arguments),
         Task::Dist(arguments) => dist::run(root, &arguments),
