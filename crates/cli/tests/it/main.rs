@@ -67,6 +67,7 @@ mod machines_by_tool;
 mod mcp;
 mod mcp_bounds;
 mod mcp_ends;
+mod mcp_prompts;
 mod mcp_search;
 mod newcomer;
 mod other_hosts;

@@ -5,6 +5,7 @@ mod door;
 mod elicit;
 mod held;
 mod lines;
+mod prompts;
 mod render;
 mod resources;
 mod service;

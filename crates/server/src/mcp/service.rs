@@ -5,23 +5,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
-    InitializeRequestParams, InitializeResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProgressNotificationParam, ProgressToken, ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability,
-    ServerCapabilities, ServerConfig, Tool,
+    ArgumentInfo, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
+    CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
+    InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
+    PromptMessage, PromptsCapability, ReadResourceRequestParams, ReadResourceResponse, Reference, ResourcesCapability,
+    Role, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::{Call, Caller, CallerKind, Progress, ProgressSink};
+use toolhost_contract::{Call, Caller, CallerKind, Outcome, Progress, ProgressSink};
 use toolhost_host::{Gate, Hooks, Pace, Person, Registered};
 
 use super::door::{Door, Listed, Results, takes_hints};
 use super::slots::Slot;
-use super::{callers, elicit, render, resources};
+use super::{callers, elicit, prompts, render, resources};
 
+/// An argument that is the id of a ticket, and the tool that lists them.
+const TICKET: &str = "ticketId";
+const LISTS_TICKETS: &str = "ticket.list";
+/// Tickets of which the ids are looked through.
+const TICKETS_MAX: usize = 1000;
 /// Tools of one page of `tools/list`.
 const PAGE_TOOLS: usize = 100;
 
@@ -78,8 +85,36 @@ impl McpService {
         Arc::clone(&self.door.gate)
     }
 
-    fn has_resources(&self) -> bool {
-        self.tools().any(|tool| tool.info.name == resources::TOOL)
+    /// Whether the profile has a tool, by its canonical name.
+    fn has(&self, tool: &str) -> bool {
+        self.door.gate.profile(&self.door.profile).is_ok_and(|profile| profile.has(tool))
+    }
+
+    /// A call of one of the profile's tools that the client has asked for in another way.
+    async fn read(&self, tool: &str, arguments: Value) -> Outcome {
+        let call = self.call(tool.to_owned(), arguments);
+        let hooks = Hooks { cancel: self.closing.child_token(), names: self.door.names, ..Hooks::default() };
+        self.door.gate.call(call, hooks).await
+    }
+
+    /// The values of a tool's argument that begin like this: those that its schema names, or the ids of what there is.
+    async fn values(&self, tool: &str, argument: &str, start: &str) -> Vec<String> {
+        let gate = &self.door.gate;
+        let words = |tool: &Registered| {
+            let words = tool.info.input_schema.pointer(&format!("/properties/{argument}/enum"))?.as_array()?.clone();
+            Some(words.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>())
+        };
+        let mut values = match gate.registry().get(tool).filter(|_| self.has(tool)).and_then(words) {
+            Some(words) => words,
+            None if argument == TICKET && self.has(LISTS_TICKETS) => {
+                let listed = self.read(LISTS_TICKETS, json!({ "limit": TICKETS_MAX })).await;
+                let tickets = listed.data.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
+                tickets.iter().filter_map(|ticket| ticket.get("id")?.as_str().map(str::to_owned)).collect()
+            }
+            None => Vec::new(),
+        };
+        values.retain(|value| value.to_lowercase().starts_with(&start.to_lowercase()));
+        values
     }
 
     /// What the answers to this client hold. A tool that lists the schema of its answers has to keep to it.
@@ -111,7 +146,11 @@ impl ServerHandler for McpService {
         let mut implementation = Implementation::new("toolhost", self.door.version.clone());
         implementation.title = Some("Toolhost".to_owned());
         let mut capabilities = ServerCapabilities::builder().enable_tools().build();
-        capabilities.resources = self.has_resources().then(ResourcesCapability::default);
+        capabilities.resources = resources::any(|tool| self.has(tool)).then(ResourcesCapability::default);
+        if !prompts::all(|tool| self.has(tool)).is_empty() {
+            capabilities.prompts = Some(PromptsCapability::default());
+        }
+        capabilities.completions = Some(JsonObject::new());
         ServerConfig::new(capabilities)
             .with_server_info(implementation)
             .with_instructions(self.door.instructions.clone())
@@ -218,7 +257,7 @@ impl ServerHandler for McpService {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(if self.has_resources() { resources::all() } else { Vec::new() }))
+        Ok(ListResourcesResult::with_all_items(resources::all(|tool| self.has(tool))))
     }
 
     async fn read_resource(
@@ -226,10 +265,65 @@ impl ServerHandler for McpService {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let call = self.call(resources::TOOL.to_owned(), resources::arguments(&request.uri)?);
-        let hooks = Hooks { cancel: self.closing.child_token(), names: self.door.names, ..Hooks::default() };
-        let outcome = self.door.gate.call(call, hooks).await;
-        resources::contents(request.uri, outcome).map(Into::into)
+        let reading = resources::reading(&request.uri)?;
+        let outcome = self.read(reading.tool, reading.arguments.clone()).await;
+        resources::contents(request.uri, &reading, outcome).map(Into::into)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates(|tool| self.has(tool))))
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::all(|tool| self.has(tool))))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let prompt = prompts::get(&request.name)?;
+        let value = prompt.value(request.arguments)?;
+        let (tool, arguments) = prompt.call(value.as_ref());
+        let read = resources::text_of(self.read(tool, arguments).await, &json!({ "prompt": request.name }))?;
+        let called = |name: &str| {
+            let tool = self.door.gate.registry().get(name).filter(|_| self.has(name))?;
+            Some(self.door.names.of(tool).to_owned())
+        };
+        let message = PromptMessage::new_text(Role::User, prompt.text(value.as_ref(), &read, called));
+        Ok(GetPromptResult::new(vec![message]).with_description(prompt.description()).into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let ArgumentInfo { name, value, .. } = request.argument;
+        let variable = match &request.r#ref {
+            Reference::Prompt(prompt) => prompts::variable_of(&prompt.name, &name),
+            Reference::Resource(resource) => {
+                resources::variable_of(&resource.uri).filter(|(_, argument)| *argument == name)
+            }
+            _ => None,
+        };
+        let mut values = match variable {
+            Some((tool, argument)) => self.values(tool, argument, &value).await,
+            None => Vec::new(),
+        };
+        let (total, has_more) = (u32::try_from(values.len()).ok(), values.len() > CompletionInfo::MAX_VALUES);
+        values.truncate(CompletionInfo::MAX_VALUES);
+        let completion = CompletionInfo::with_pagination(values, total, has_more);
+        completion.map(CompleteResult::new).map_err(|error| ErrorData::internal_error(error, None))
     }
 
     /// Of a request that the protocol's types do not take: its method is unknown here, or its parameters do not fit its method.
@@ -241,7 +335,11 @@ impl ServerHandler for McpService {
         let CustomRequest { method, params, .. } = request;
         let why = match method.as_str() {
             "tools/call" => misfit::<CallToolRequestParams>(&method, params),
-            "tools/list" | "resources/list" => misfit::<PaginatedRequestParams>(&method, params),
+            "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
+                misfit::<PaginatedRequestParams>(&method, params)
+            }
+            "prompts/get" => misfit::<GetPromptRequestParams>(&method, params),
+            "completion/complete" => misfit::<CompleteRequestParams>(&method, params),
             "resources/read" => misfit::<ReadResourceRequestParams>(&method, params),
             "initialize" => misfit::<InitializeRequestParams>(&method, params),
             _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)),
