@@ -249,6 +249,7 @@ impl From<crate::workspace::Error> for ToolError {
             E::Exchanged { .. } => Some(
                 "the person has to look at these before they use git here: they hold what was saved there, and perhaps what the command added. What should not be there is removed, or no longer named by the settings; then `toolhost doctor --accept-git` lets commands run again. Until then no command runs, and no `git_*` tool",
             ),
+            E::NamedSince { .. } => Some("end that command (`bash.kill`), or wait until it has ended, then try again"),
             E::OtherFolder => Some(
                 "nothing was done in it: ask the person to put the former folder back, or to start a new host for this one",
             ),
@@ -281,6 +282,9 @@ impl From<crate::workspace::Error> for ToolError {
             let why = source.raw_os_error().map(std::io::Error::from_raw_os_error);
             let why = why.map_or_else(|| source.kind().to_string(), |error| error.to_string());
             tool_error.message = format!("`{path}`: {why}");
+        }
+        if let E::CancelledAfter { restored, refs_changed } = &error {
+            tool_error.details = Some(serde_json::json!({ "putBack": restored, "refsChanged": refs_changed }));
         }
         tool_error.source = Some(Box::new(error));
         tool_error

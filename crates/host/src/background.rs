@@ -10,7 +10,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{
-    Background, Begun, BoxFuture, Call, ErrorKind, Heard, Listening, Outcome, Success, ToolError, no_session,
+    Background, Begun, BoxFuture, Call, ErrorKind, Heard, Listening, Outcome, Redactor, Success, ToolError, no_session,
 };
 
 use crate::gate_state::RunSlot;
@@ -50,12 +50,13 @@ struct Owner {
 }
 
 impl Owner {
-    fn of(call: &Call) -> Self {
+    /// `reader` is the session that reads it, where that is not the one of the call.
+    fn of(call: &Call, reader: Option<&String>) -> Self {
         let (scope, caller) = (&call.scope, &call.caller);
         Self {
             user: scope.user_id,
             project: scope.project_id,
-            session: scope.session_id.clone(),
+            session: reader.or(scope.session_id.as_ref()).cloned(),
             profile: caller.profile.clone(),
             persona: caller.persona.clone(),
         }
@@ -82,6 +83,8 @@ struct Printed {
     bytes: VecDeque<u8>,
     /// Bytes before those that had no room.
     left_out: u64,
+    /// What was taken of it and is not read yet, without secrets.
+    ready: String,
     /// Where the bytes are counted, if they share a limit with others.
     shared: Option<Arc<AtomicUsize>>,
 }
@@ -94,12 +97,17 @@ impl Drop for Printed {
 
 /// The fields of a command's answer that hold what it printed.
 const PRINTED: [&str; 2] = ["stdout", "stderr"];
-/// Longest beginning that is left out because it may be the second half of a secret.
-const WORD_BYTES_MAX: usize = 4096;
+/// Longest line that is waited for until it is whole, and longest beginning that is left out because it may be the second half of one.
+const LINE_BYTES_MAX: usize = 64 * 1024;
 
 impl Printed {
+    /// Bytes that are kept.
+    fn len(&self) -> usize {
+        self.bytes.len() + self.ready.len()
+    }
+
     fn sharing(total: &Arc<AtomicUsize>) -> Self {
-        Self { bytes: VecDeque::new(), left_out: 0, shared: Some(Arc::clone(total)) }
+        Self { bytes: VecDeque::new(), left_out: 0, ready: String::new(), shared: Some(Arc::clone(total)) }
     }
 
     fn hear(&mut self, chunk: &[u8], bytes_max: usize) {
@@ -116,6 +124,31 @@ impl Printed {
         });
     }
 
+    /// Where what came before was not kept, the first line may have begun there.
+    fn drop_half_a_line(&mut self) {
+        if self.left_out == 0 || self.bytes.is_empty() {
+            return;
+        }
+        let most = LINE_BYTES_MAX.min(self.bytes.len());
+        let line = self.bytes.range(..most).position(|byte| *byte == b'\n').map_or(most, |at| at + 1);
+        self.counted(|printed| drop(printed.bytes.drain(..line)));
+        self.left_out += line as u64;
+    }
+
+    /// Takes whole lines, or all that there is at the end, and the secrets out of them. A line that goes on and on is not waited for.
+    fn make_ready(&mut self, is_last: bool, redactor: &Redactor) {
+        let end = self.bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let blank = || self.bytes.iter().rposition(u8::is_ascii_whitespace).map(|at| at + 1);
+        let part = match self.bytes.len() - end > LINE_BYTES_MAX {
+            _ if is_last => self.bytes.len(),
+            true => blank().filter(|blank| *blank > end).unwrap_or(self.bytes.len()),
+            false => end,
+        };
+        let bytes: Vec<u8> = self.counted(|printed| printed.bytes.drain(..part).collect());
+        self.ready = String::from_utf8_lossy(&bytes).into_owned();
+        redactor.redact(&mut self.ready);
+    }
+
     /// Changes the bytes, and the count of them.
     fn counted<T>(&mut self, change: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.bytes.len();
@@ -129,10 +162,10 @@ impl Printed {
 }
 
 impl Job {
-    fn new(call: &Call, handle: String, cancel: CancellationToken, printed: Printed) -> Self {
+    fn new(owner: Owner, handle: String, cancel: CancellationToken, printed: Printed) -> Self {
         Self {
             goes_on: printed.shared.is_none(),
-            owner: Owner::of(call),
+            owner,
             handle,
             printed: Mutex::new(printed),
             changed: Notify::new(),
@@ -153,36 +186,32 @@ impl Job {
         self.changed.notify_waiters();
     }
 
-    fn take(&self, bytes_max: usize) -> Heard {
+    /// What can be read now. Secrets are taken out before it is cut into parts: half of a secret, or one without the name before it,
+    /// is not known to be one.
+    fn take(&self, bytes_max: usize, redactor: &Redactor) -> Heard {
         // First: what is printed before the end is read with it.
         let outcome = self.outcome.get().cloned();
         let mut printed = lock(&self.printed);
-        if printed.left_out > 0 {
-            // The first word may have begun before: half of a secret is not known to be one.
-            let most = WORD_BYTES_MAX.min(printed.bytes.len());
-            let word = printed.bytes.range(..most).position(u8::is_ascii_whitespace).map_or(most, |at| at + 1);
-            printed.counted(|printed| drop(printed.bytes.drain(..word)));
-            printed.left_out += word as u64;
+        printed.drop_half_a_line();
+        if printed.ready.is_empty() {
+            printed.make_ready(outcome.is_some(), redactor);
         }
-        let part = printed.bytes.len().min(bytes_max);
-        // No word is cut that may go on: half of a secret is not known to be one.
-        let blank = printed.bytes.range(..part).rposition(u8::is_ascii_whitespace).map(|at| at + 1);
-        let is_last = outcome.is_some() && part == printed.bytes.len();
-        let part = if is_last { part } else { blank.unwrap_or(if part < bytes_max { 0 } else { part }) };
-        let bytes: Vec<u8> = printed.counted(|printed| printed.bytes.drain(..part).collect());
+        let part = printed.ready.floor_char_boundary(bytes_max);
+        let rest = printed.ready.split_off(part);
+        let text = std::mem::replace(&mut printed.ready, rest);
         let left_out = std::mem::take(&mut printed.left_out);
-        let more = outcome.is_some() && !printed.bytes.is_empty();
-        Heard { text: String::from_utf8_lossy(&bytes).into_owned(), left_out, more, outcome }
+        let more = !printed.ready.is_empty() || (outcome.is_some() && !printed.bytes.is_empty());
+        Heard { text, left_out, more, outcome }
     }
 
-    async fn read(&self, patience: Duration, bytes_max: usize) -> Heard {
+    async fn read(&self, patience: Duration, bytes_max: usize, redactor: &Redactor) -> Heard {
         let until = Instant::now() + patience;
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             // Before it is looked: what comes after that look wakes this.
             changed.as_mut().enable();
-            let heard = self.take(bytes_max);
+            let heard = self.take(bytes_max, redactor);
             if !heard.text.is_empty()
                 || heard.outcome.is_some()
                 || tokio::time::timeout_at(until, changed).await.is_err()
@@ -194,8 +223,7 @@ impl Job {
 }
 
 impl Jobs {
-    fn begin(&self, call: &Call, cancel: CancellationToken, limits: &Limits) -> Result<Arc<Job>, ToolError> {
-        let owner = Owner::of(call);
+    fn begin(&self, owner: Owner, cancel: CancellationToken, limits: &Limits) -> Result<Arc<Job>, ToolError> {
         let mut all = lock(&self.all);
         let running = all.iter().filter(|job| job.outcome.get().is_none());
         let (own, others): (Vec<_>, Vec<_>) = running.partition(|job| job.owner == owner);
@@ -207,22 +235,21 @@ impl Jobs {
             let message = "as many commands are in the background as this host allows for all its sessions together";
             return Err(ToolError::new(ErrorKind::Limit, message).hint("try again later"));
         }
-        Ok(self.push(&mut all, call, cancel, Printed::default()))
+        Ok(self.push(&mut all, owner, cancel, Printed::default()))
     }
 
     /// Adds one; ended ones make room for it.
-    fn push(&self, all: &mut Vec<Arc<Job>>, call: &Call, cancel: CancellationToken, printed: Printed) -> Arc<Job> {
+    fn push(&self, all: &mut Vec<Arc<Job>>, owner: Owner, cancel: CancellationToken, printed: Printed) -> Arc<Job> {
         make_room(all);
         let handle = format!("command-{}", self.count.fetch_add(1, Ordering::Relaxed) + 1);
-        let job = Arc::new(Job::new(call, handle, cancel, printed));
+        let job = Arc::new(Job::new(owner, handle, cancel, printed));
         all.push(Arc::clone(&job));
         job
     }
 
-    fn get(&self, call: &Call, handle: &str) -> Result<Arc<Job>, ToolError> {
-        let owner = Owner::of(call);
+    fn get(&self, owner: &Owner, handle: &str) -> Result<Arc<Job>, ToolError> {
         let all = lock(&self.all);
-        let own: Vec<&Arc<Job>> = all.iter().filter(|job| job.owner == owner).collect();
+        let own: Vec<&Arc<Job>> = all.iter().filter(|job| job.owner == *owner).collect();
         own.iter().find(|job| job.handle == handle).map(|job| Arc::clone(job)).ok_or_else(|| {
             let names: Vec<&str> = own.iter().map(|job| job.handle.as_str()).collect();
             let hint = match names.as_slice() {
@@ -259,7 +286,7 @@ fn make_room(all: &mut Vec<Arc<Job>>) {
     loop {
         let mut ended: BTreeMap<&Owner, Vec<(usize, usize)>> = BTreeMap::new();
         for (at, job) in all.iter().enumerate().filter(|(_, job)| job.outcome.get().is_some()) {
-            ended.entry(&job.owner).or_default().push((at, lock(&job.printed).bytes.len()));
+            ended.entry(&job.owner).or_default().push((at, lock(&job.printed).len()));
         }
         let bytes = |own: &[(usize, usize)]| own.iter().map(|(_, bytes)| bytes).sum::<usize>();
         let (count, total) =
@@ -284,6 +311,8 @@ pub(crate) struct CallBackground<'a> {
     pub(crate) call: &'a Call,
     pub(crate) hooks: &'a Hooks,
     pub(crate) limits: &'a Limits,
+    /// Takes secrets out of what is read.
+    pub(crate) redactor: &'a Redactor,
     /// Ends the call's command.
     pub(crate) cancel: CancellationToken,
     /// Takes the answer that is given before the end; `None`: the caller waits for the end.
@@ -297,9 +326,13 @@ pub(crate) struct CallBackground<'a> {
 }
 
 impl CallBackground<'_> {
+    fn owner(&self) -> Owner {
+        Owner::of(self.call, self.hooks.reader.as_ref())
+    }
+
     /// Reads on, and forgets what was read to its end.
     async fn take(&self, job: &Arc<Job>, patience: Duration) -> Heard {
-        let heard = job.read(patience, self.limits.background_read_bytes).await;
+        let heard = job.read(patience, self.limits.background_read_bytes, self.redactor).await;
         if heard.outcome.is_some() && !heard.more {
             self.jobs.forget(job);
         }
@@ -313,10 +346,13 @@ impl Background for CallBackground<'_> {
         let (Some(first), Some(_)) = (first, &self.hooks.session) else {
             return Err(no_session());
         };
-        let job = self.jobs.begin(self.call, self.cancel.clone(), self.limits)?;
+        let job = self.jobs.begin(self.owner(), self.cancel.clone(), self.limits)?;
         // Nobody else begins this call.
         let _ = self.begun.set(Arc::clone(&job));
         drop(lock(&self.slot).take());
+        if let Some(pace) = &self.hooks.pace {
+            pace.goes_on();
+        }
         let (handle, bytes_max) = (job.handle.clone(), self.limits.background_bytes);
         Ok(Begun {
             handle,
@@ -332,7 +368,7 @@ impl Background for CallBackground<'_> {
         let (heard, bytes_max) = (Arc::clone(&printed), self.limits.background_bytes);
         let keep = move || {
             let printed = std::mem::take(&mut *lock(&printed));
-            let job = self.jobs.push(&mut lock(&self.jobs.all), self.call, self.cancel.clone(), printed);
+            let job = self.jobs.push(&mut lock(&self.jobs.all), self.owner(), self.cancel.clone(), printed);
             // A call listens to one command.
             let _ = self.begun.set(Arc::clone(&job));
             job.handle.clone()
@@ -342,14 +378,14 @@ impl Background for CallBackground<'_> {
 
     fn read<'a>(&'a self, handle: &'a str, wait_ms: u64) -> BoxFuture<'a, Result<Heard, ToolError>> {
         Box::pin(async move {
-            let job = self.jobs.get(self.call, handle)?;
+            let job = self.jobs.get(&self.owner(), handle)?;
             Ok(self.take(&job, Duration::from_millis(wait_ms)).await)
         })
     }
 
     fn end<'a>(&'a self, handle: &'a str) -> BoxFuture<'a, Result<Heard, ToolError>> {
         Box::pin(async move {
-            let job = self.jobs.get(self.call, handle)?;
+            let job = self.jobs.get(&self.owner(), handle)?;
             job.cancel.cancel();
             loop {
                 let changed = job.changed.notified();
@@ -391,6 +427,10 @@ mod tests {
         call
     }
 
+    fn own() -> Owner {
+        Owner::of(&call(|_| {}), None)
+    }
+
     fn outcome() -> Outcome {
         let meta = json!({
             "tool": "t", "callId": "c", "sessionId": null, "userId": 1, "projectId": 1, "workflowId": null,
@@ -400,14 +440,15 @@ mod tests {
     }
 
     #[test]
-    fn no_half_of_a_word_is_read_where_what_came_before_it_was_not_kept() {
+    fn no_half_of_a_line_is_read_where_what_came_before_it_was_not_kept() {
         let jobs = Jobs::default();
-        let job = jobs.begin(&call(|_| {}), CancellationToken::new(), &Limits::default()).unwrap();
-        job.hear(b"first secret-word last\n", 16);
-        let heard = job.take(100);
+        let job = jobs.begin(own(), CancellationToken::new(), &Limits::default()).unwrap();
+        let redactor = Redactor::default();
+        job.hear(b"first secret line\nlast\n", 16);
+        let heard = job.take(100, &redactor);
         assert_eq!((heard.text.as_str(), heard.left_out), ("last\n", 18));
         job.hear(b"on\n", 16);
-        assert_eq!(job.take(100).text, "on\n", "nothing was left out since");
+        assert_eq!(job.take(100, &redactor).text, "on\n", "nothing was left out since");
     }
 
     #[test]
@@ -416,8 +457,9 @@ mod tests {
         let megabyte = vec![b'x'; 1 << 20];
         let kept: Vec<_> = (0..ENDED_MAX)
             .map(|_| {
-                let printed = Printed { bytes: megabyte.clone().into(), left_out: 0, shared: None };
-                let job = jobs.push(&mut lock(&jobs.all), &call(|_| {}), CancellationToken::new(), printed);
+                let printed =
+                    Printed { bytes: megabyte.clone().into(), left_out: 0, ready: String::new(), shared: None };
+                let job = jobs.push(&mut lock(&jobs.all), own(), CancellationToken::new(), printed);
                 job.ended(&outcome());
                 job
             })
@@ -425,7 +467,7 @@ mod tests {
         let bytes: usize = lock(&jobs.all).iter().map(|job| lock(&job.printed).bytes.len()).sum();
         // The last one came after the others had made room for it.
         assert!(bytes <= ENDED_BYTES_MAX + megabyte.len() && bytes > ENDED_BYTES_MAX / 2, "{bytes}");
-        assert!(jobs.get(&call(|_| {}), &kept[ENDED_MAX - 1].handle).is_ok());
+        assert!(jobs.get(&own(), &kept[ENDED_MAX - 1].handle).is_ok());
     }
 
     #[test]
@@ -449,15 +491,15 @@ mod tests {
         let jobs = Jobs::default();
         let other = call(|call| call.scope.session_id = Some("other".to_owned()));
         let begin = |call: &Call| {
-            let job = jobs.begin(call, CancellationToken::new(), &Limits::default()).unwrap();
+            let job = jobs.begin(Owner::of(call, None), CancellationToken::new(), &Limits::default()).unwrap();
             job.ended(&outcome());
             job
         };
         let kept = begin(&other);
-        let own: Vec<_> = (0..2 * ENDED_MAX).map(|_| begin(&call(|_| {}))).collect();
-        assert!(jobs.get(&other, &kept.handle).is_ok());
-        assert!(jobs.get(&call(|_| {}), &own[0].handle).is_err());
-        assert!(jobs.get(&call(|_| {}), &own[2 * ENDED_MAX - 1].handle).is_ok());
+        let ended: Vec<_> = (0..2 * ENDED_MAX).map(|_| begin(&call(|_| {}))).collect();
+        assert!(jobs.get(&Owner::of(&other, None), &kept.handle).is_ok());
+        assert!(jobs.get(&own(), &ended[0].handle).is_err());
+        assert!(jobs.get(&own(), &ended[2 * ENDED_MAX - 1].handle).is_ok());
         assert_eq!(lock(&jobs.all).len(), ENDED_MAX);
     }
 
@@ -465,8 +507,8 @@ mod tests {
     fn who_is_not_the_session_that_began_it_finds_no_command() {
         let jobs = Jobs::default();
         let own = call(|_| {});
-        let job = jobs.begin(&own, CancellationToken::new(), &Limits::default()).unwrap();
-        assert!(jobs.get(&call(|call| call.tool = "other".to_owned()), &job.handle).is_ok());
+        let job = jobs.begin(Owner::of(&own, None), CancellationToken::new(), &Limits::default()).unwrap();
+        assert!(jobs.get(&Owner::of(&call(|call| call.tool = "other".to_owned()), None), &job.handle).is_ok());
         let others: [fn(&mut Call); 5] = [
             |call| call.scope.user_id = 2,
             |call| call.scope.project_id = 2,
@@ -475,7 +517,7 @@ mod tests {
             |call| call.caller.persona = "other".to_owned(),
         ];
         for (n, other) in others.into_iter().enumerate() {
-            let found = jobs.get(&call(other), &job.handle);
+            let found = jobs.get(&Owner::of(&call(other), None), &job.handle);
             assert!(found.is_err_and(|error| error.kind == ErrorKind::NotFound), "{n}");
         }
     }

@@ -401,6 +401,7 @@ impl Gate {
             call,
             hooks,
             limits: &self.state.config.limits,
+            redactor: &self.state.config.redactor,
             cancel: cancel.clone(),
             first: Mutex::new(first),
             slot: Mutex::new(Some(slot)),
@@ -442,6 +443,10 @@ impl Gate {
                 let late = tokio::time::timeout(END_GRACE, &mut running).await;
                 return ran(match (late, why) {
                     (Ok(Ok(Ok(success))), _) if tool.info.facts.effect.may_change() => self.within_limit(tool, success),
+                    // What had to be put back, or looked at by a person, is told all the same.
+                    (Ok(Ok(Err(error))), _) if error.kind != ErrorKind::Cancelled || error.details.is_some() => {
+                        Err(error)
+                    }
                     (_, Some(error)) => Err(error),
                     (_, None) => Err(cancelled()),
                 });

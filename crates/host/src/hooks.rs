@@ -27,6 +27,8 @@ pub struct Hooks {
     pub names: Names,
     /// The caller's session, which ends what goes on in the background; `None`: nothing can.
     pub session: Option<CancellationToken>,
+    /// The session that reads what goes on in the background; `None`: the one of the call.
+    pub reader: Option<String>,
     /// The only tools of the profile that the caller has, by canonical name; `None`: all of them.
     pub only: Option<&'static [&'static str]>,
     /// By what the call was made, where that is not for every tool; `None`: it was made by the tool's own name.
@@ -65,6 +67,9 @@ pub trait Pace: Send + Sync {
 
     /// Returns when it may run; it then counts as running. May be dropped at any time.
     fn ready(&self) -> BoxFuture<'_, ()>;
+
+    /// The call answers now and goes on in the background: it counts no more.
+    fn goes_on(&self);
 }
 
 impl Default for Hooks {
@@ -78,6 +83,7 @@ impl Default for Hooks {
             pace: None,
             names: Names::default(),
             session: None,
+            reader: None,
             only: None,
             through: None,
         }

@@ -128,7 +128,8 @@ impl CallPeople<'_> {
                 self.check_its_own(&ask, &stored).await?;
                 let id = self.state.config.ids.call_id();
                 // Nobody is shown anything anew: the answer is there.
-                let hooks = Hooks { presenter: None, ..self.hooks.clone() };
+                let reader = self.call.scope.session_id.clone();
+                let hooks = Hooks { presenter: None, reader, ..self.hooks.clone() };
                 let outcome = self.gate.run_stored(Call { id, ..stored }, hooks).await;
                 let mut finished = serde_json::to_value(&outcome).map_err(ToolError::internal)?;
                 if let Value::Object(fields) = &mut finished {

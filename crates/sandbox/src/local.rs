@@ -448,6 +448,22 @@ impl LocalExecutor {
         Err(Error::Exchanged { names })
     }
 
+    /// The same for a command that ends while others are under way. Where those can write settings themselves, as in the Landlock
+    /// tier, the last of them puts them back and looks then; the call fails all the same.
+    async fn refuse_named_beside(&self, method: &Method, before: &Places) -> Result<()> {
+        let names = self.places(method).await?.named_since(before, method.tier == Tier::Full);
+        if names.is_empty() {
+            return Ok(());
+        }
+        let names = named(&names, git::NAMED_MAX);
+        if method.tier != Tier::Full {
+            return Err(Error::NamedSince { names });
+        }
+        let (guard, noted) = (self.guard.clone(), names.clone());
+        self.on_files(move |_| guard.refuse_until_accepted(noted)).await?;
+        Err(Error::Exchanged { names })
+    }
+
     /// Takes repositories out of the index that commands of a host which was killed have added to it. Until that succeeds,
     /// further commands that write are refused.
     ///
@@ -543,7 +559,14 @@ impl LocalExecutor {
                 self.settle_in(method, &turn).await?;
                 (git::Started::Alone(turn), self.places(method).await?)
             }
-            Begun::Beside(lease, places) => (git::Started::Beside(lease), Arc::new(places)),
+            Begun::Beside(lease, places) => {
+                // What others hold is what settings named when the first of them began.
+                let new = self.places(method).await?.obeyed_since(&places, method.tier == Tier::Full);
+                if !new.is_empty() {
+                    return Err(Error::NamedSince { names: named(&new, git::NAMED_MAX) });
+                }
+                (git::Started::Beside(lease), Arc::new(places))
+            }
         };
         let (room, tier) = (Arc::clone(&self.room), method.tier);
         let found = Arc::clone(&places);
@@ -666,11 +689,17 @@ impl Executor for LocalExecutor {
                     self.refuse_newly_named(method, places, &turn).await?;
                 }
                 turn.end();
+            } else if let Some(places) = &places {
+                self.refuse_named_beside(method, places).await?;
             }
             let refs_changed = match refs {
                 Some(refs) => refs.changes(&self.refs().await?),
                 None => Vec::new(),
             };
+            if matches!(result, Err(Error::Cancelled)) && !(restored.is_empty() && refs_changed.is_empty()) {
+                let refs_changed = refs_changed.into_iter().map(|change| change.name).collect();
+                return Err(Error::CancelledAfter { restored, refs_changed });
+            }
             result.map(|result| CommandResult { restored, refs_changed, ..result })
         })
     }

@@ -107,14 +107,17 @@ async fn what_is_not_read_is_bounded_and_no_secret_is_shown_in_halves() {
     let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
     let (half, rest) = secret.split_at(20);
     let command = format!(
-        "printf 'is {half}'; until [ -e go ]; do sleep 0.05; done; printf '{rest} '; until [ -e end ]; do sleep 0.05; done; yes | head -c 3000000"
+        "echo up; printf 'is {half}'; touch half; until [ -e go ]; do sleep 0.05; done; echo '{rest}'; until [ -e end ]; do sleep 0.05; done; yes | head -c 3000000"
     );
     let handle = begin(&mut host, &command).await;
     let data = read(&mut host, &handle).await;
-    assert_eq!(data["output"], "is ", "a word that may go on is not shown: {data}");
+    assert_eq!(data["output"], "up\n", "{data}");
+    until("half of it is printed", || workspace.has("half")).await;
+    let soon = host.call("bash_output", json!({ "handle": handle, "waitMs": 0 })).await;
+    assert_eq!(soon["structuredContent"]["data"]["output"], "", "a line that goes on is not shown: {soon}");
     workspace.write("go", "");
     let data = read(&mut host, &handle).await;
-    assert_eq!(data["output"], "[redacted] ", "{data}");
+    assert_eq!(data["output"], "is [redacted]\n", "{data}");
     workspace.write("end", "");
     let ended = || rows(&workspace).iter().any(|row| row["event"] == "finished" && row["tool"] == "bash");
     until("it has ended", ended).await;
@@ -268,5 +271,37 @@ fn no_command_of_a_session_is_under_way_when_the_program_has_ended() {
         let rows = rows(&workspace);
         let row = rows.iter().find(ended).expect("its end is recorded");
         assert_eq!(row["outcome"]["kind"], "cancelled", "{sandbox}: {row}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_is_shown_where_one_part_of_the_output_ends_and_the_next_begins() {
+    let workspace = TempWorkspace::new();
+    let mut host = open(&workspace).await;
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    // With a name before it that stands on another line, and in a word that is longer than a part is.
+    workspace.write("named.txt", "token:\nmW0QdpaJD6oCzfV1NIuk8Io5yaGKbXJD2aSJd7n2Khd9fsuU\n".repeat(6000));
+    workspace.write("long.txt", format!("{{\"id\":1,\"token\":\"{secret}\"}},").repeat(5000));
+    for (file, secret) in [("named.txt", "mW0QdpaJD6o"), ("long.txt", "a1B2c3D4e5"), ("long.txt", "N4o5P6q7R8")] {
+        let result = host.call("bash", json!({ "command": format!("cat {file}") })).await;
+        let handle = result["structuredContent"]["data"]["handle"].as_str().unwrap().to_owned();
+        let (output, _) = read_all(&mut host, &handle).await;
+        assert!(output.len() > 64 * 1024, "{file}");
+        let at = output.find(secret);
+        assert!(at.is_none(), "{file}: {:?} at {at:?} of {}", at.map(|at| &output[at.saturating_sub(80)..at + 30]), output.len());
+    }
+}
+
+/// Whoever has as many calls under way as they may can still end one that goes on in the background.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_in_the_background_is_no_call_that_is_under_way() {
+    let workspace = TempWorkspace::new();
+    let flags = ["--profile", "developer", "--calls-max", "2"];
+    let mut host = McpProcess::open(&program(&workspace), &flags, Era::Session).await;
+    let handles = [begin(&mut host, "sleep 1000").await, begin(&mut host, "sleep 1000").await];
+    begin(&mut host, "sleep 1000").await;
+    for handle in handles {
+        let killed = host.call("bash_kill", json!({ "handle": handle })).await;
+        assert_eq!(killed["isError"], false, "{killed}");
     }
 }

@@ -35,6 +35,9 @@ pub enum Error {
         "while a command ran, what git or this host obeys was exchanged, or settings began to name it, and the command may have written it: {names}"
     )]
     Exchanged { names: String },
+    /// The person's settings name something since a command began that is under way, and that command can write it.
+    #[error("git's settings name {names} since a command began that is still under way and can write there")]
+    NamedSince { names: String },
     #[error("git does not say what it obeys here, so no command runs: {said}")]
     GitRefuses { said: String },
     #[error("git did not answer within {seconds} s when asked which files it obeys")]
@@ -110,6 +113,9 @@ pub enum Error {
     DeployState { path: String, why: String },
     #[error("cancelled")]
     Cancelled,
+    /// A command was cancelled, and had changed what it may not keep, or moved git's references.
+    #[error("the call was cancelled{}", told(restored, refs_changed))]
+    CancelledAfter { restored: Vec<String>, refs_changed: Vec<String> },
     /// Its former content could not be kept; `why` is for the caller, the source for the log.
     #[error("`{path}` was not changed, because what is there could not be kept for an undo: {why}")]
     Unkept { path: String, why: String, source: Box<dyn std::error::Error + Send + Sync> },
@@ -133,6 +139,18 @@ pub enum ErrorKind {
     Internal,
 }
 
+/// What a cancelled command had done, as an error goes on with it.
+fn told(restored: &[String], refs_changed: &[String]) -> String {
+    let part = |what: &str, names: &[String]| match names {
+        [] => String::new(),
+        names => format!("; {what} {}", crate::named(names, TOLD_MAX)),
+    };
+    part("the host put back", restored) + &part("git references changed while it ran:", refs_changed)
+}
+
+/// Most names in one message.
+const TOLD_MAX: usize = 50;
+
 impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -148,6 +166,7 @@ impl Error {
             | Self::GitUnreadable { .. }
             | Self::GitRefuses { .. }
             | Self::Exchanged { .. }
+            | Self::NamedSince { .. }
             | Self::OtherFolder
             | Self::GitSilent { .. }
             | Self::GitWaits { .. }
@@ -174,7 +193,7 @@ impl Error {
             | Self::NoWorkspace => ErrorKind::Validation,
             Self::Limit { .. } | Self::FenceBusy => ErrorKind::Limit,
             Self::Io { .. } | Self::Unkept { .. } => ErrorKind::Io,
-            Self::Cancelled => ErrorKind::Cancelled,
+            Self::Cancelled | Self::CancelledAfter { .. } => ErrorKind::Cancelled,
             Self::FenceBuild { .. } => ErrorKind::Internal,
         }
     }

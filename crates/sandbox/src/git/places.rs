@@ -90,12 +90,19 @@ impl Places {
 
     /// What is there and is obeyed now, and was not obeyed `before`. A repository's folder that is mounted holds all in it.
     pub(crate) fn named_since(&self, before: &Self, is_mounted: bool) -> Vec<String> {
-        let is_in = |place: &Place, one: &Place| one.top == place.top && place.path.starts_with(&one.path);
-        let all = self.all.iter().filter(|place| !before.all.iter().any(|one| is_in(place, one)));
-        let within = self.within.iter().filter(|place| !is_mounted && !before.within.contains(place));
-        let new = all.chain(within);
-        let there = new.filter(|place| place.full().symlink_metadata().is_ok());
+        let there = self.new_since(before, is_mounted).filter(|place| place.full().symlink_metadata().is_ok());
         there.map(|place| place.path.to_string_lossy().into_owned()).collect()
+    }
+
+    /// The same, with what is not there yet.
+    pub(crate) fn obeyed_since(&self, before: &Self, is_mounted: bool) -> Vec<String> {
+        self.new_since(before, is_mounted).map(|place| place.path.to_string_lossy().into_owned()).collect()
+    }
+
+    fn new_since<'a>(&'a self, before: &'a Self, is_mounted: bool) -> impl Iterator<Item = &'a Place> {
+        let is_in = |place: &Place, one: &Place| one.top == place.top && place.path.starts_with(&one.path);
+        let all = self.all.iter().filter(move |place| !before.all.iter().any(|one| is_in(place, one)));
+        all.chain(self.within.iter().filter(move |place| !is_mounted && !before.within.contains(place)))
     }
 
     /// Whether one of the indexes cannot be read as it was: then nobody can tell what was added to it.

@@ -79,8 +79,17 @@ struct Taken {
     permit: Mutex<Option<OwnedSemaphorePermit>>,
     /// Its place among the calls that run.
     run: Mutex<Option<OwnedSemaphorePermit>>,
-    bytes: usize,
+    bytes: AtomicUsize,
     inner: Arc<Inner>,
+}
+
+impl Taken {
+    /// Frees the place and what the request has of the bytes.
+    fn free(&self) {
+        drop(lock(&self.permit).take());
+        self.inner.bytes.fetch_sub(self.bytes.swap(0, Ordering::AcqRel), Ordering::AcqRel);
+        self.inner.freed.notify_one();
+    }
 }
 
 /// A call that waits for the client.
@@ -119,7 +128,7 @@ impl Slots {
         self.inner.bytes.fetch_add(bytes, Ordering::AcqRel);
         let permit = Mutex::new(Some(permit));
         let inner = Arc::clone(&self.inner);
-        let slot = Slot(Arc::new(Taken { permit, run: Mutex::default(), bytes, inner }));
+        let slot = Slot(Arc::new(Taken { permit, run: Mutex::default(), bytes: AtomicUsize::new(bytes), inner }));
         // Where a client uses an id twice only one answer is ever written; the other slot is its handler's alone.
         let before = lock(&self.inner.given).insert(id.clone(), slot.clone());
         drop(before);
@@ -222,6 +231,11 @@ impl Pace for Slot {
             }
         })
     }
+
+    fn goes_on(&self) {
+        drop(lock(&self.0.run).take());
+        self.0.free();
+    }
 }
 
 impl Drop for Waiting {
@@ -233,9 +247,7 @@ impl Drop for Waiting {
 impl Drop for Taken {
     fn drop(&mut self) {
         // Free before anybody is told.
-        drop(lock(&self.permit).take());
-        self.inner.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
-        self.inner.freed.notify_one();
+        self.free();
         if self.inner.is_idle() {
             self.inner.idle.notify_one();
         }

@@ -333,3 +333,100 @@ async fn what_settings_name_since_the_command_began_is_told_and_stops_commands()
         }
     }
 }
+
+/// A command that goes on for as long as the test says.
+const GOES_ON: &str = "touch going; until [ -e enough ]; do sleep 0.02; done; rm going enough";
+
+/// What is held for a command is what settings named when the first of those began that are under way.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_command_begins_where_settings_name_something_since_another_began() {
+    for choice in TIERS {
+        for there in [true, false] {
+            let home = tempfile::Builder::new().prefix("home-").tempdir_in("/var/tmp").unwrap();
+            let room = Room::with(choice, |ws| prepare(ws, "true"), |config| config.home = home.path().to_owned());
+            let ws = room.ws();
+            let going = room.try_bash(GOES_ON, Access::Write, Duration::from_secs(60));
+            let meanwhile = async {
+                until("it has begun", || ws.join("going").exists()).await;
+                if there {
+                    std::fs::create_dir(ws.join("late")).unwrap();
+                }
+                // In the person's own settings: a command in the Landlock tier can write those of the repository.
+                let settings = format!("[core]\n\thooksPath = {}\n", ws.join("late").display());
+                std::fs::write(home.path().join(".gitconfig"), settings).unwrap();
+                for executor in [&room.executor, &LocalExecutor::open(with_home(&room, home.path(), choice)).unwrap()] {
+                    let next = run(executor, &["sh", "-c", "mkdir -p late; echo x > late/pre-commit"]).await;
+                    let is_named = |error: &Error| matches!(error, Error::NamedSince { names } if names.contains("late"));
+                    assert!(next.as_ref().is_err_and(is_named), "{choice:?}, there: {there}: {next:?}");
+                }
+                assert!(!ws.join("late/pre-commit").exists());
+                std::fs::write(ws.join("enough"), "").unwrap();
+            };
+            let (ended, ()) = tokio::join!(going, meanwhile);
+            // The person looks where the command could have written.
+            assert_eq!(matches!(ended, Err(Error::Exchanged { .. })), there, "{choice:?}: {ended:?}");
+            room.executor.accept_git().await.unwrap();
+            let next = room.try_bash("mkdir -p late; echo x > late/pre-commit", Access::Write, Duration::from_secs(60)).await;
+            assert!(!ws.join("late/pre-commit").exists(), "{choice:?}, there: {there}: it is held from now on: {next:?}");
+        }
+    }
+}
+
+fn with_home(room: &Room, home: &Path, choice: FenceChoice) -> LocalConfig {
+    let mut config = config(room.ws(), choice);
+    config.home = home.to_owned();
+    config.guard.clone_from(&room.config.guard);
+    config
+}
+
+/// Who ends first is told as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_settings_name_meanwhile_fails_a_command_that_ends_while_another_goes_on() {
+    for choice in TIERS {
+        let home = tempfile::Builder::new().prefix("home-").tempdir_in("/var/tmp").unwrap();
+        let room = Room::with(choice, |ws| prepare(ws, "true"), |config| config.home = home.path().to_owned());
+        let ws = room.ws();
+        let going = room.try_bash(GOES_ON, Access::Write, Duration::from_secs(60));
+        let both = async {
+            until("one has begun", || ws.join("going").exists()).await;
+            let script = "touch second; until [ -e named ]; do sleep 0.02; done; mkdir -p late; echo x > late/pre-commit";
+            let second = room.try_bash(script, Access::Write, Duration::from_secs(60));
+            let naming = async {
+                until("both have begun", || ws.join("second").exists()).await;
+                let settings = format!("[core]\n\thooksPath = {}\n", ws.join("late").display());
+                std::fs::write(home.path().join(".gitconfig"), settings).unwrap();
+                std::fs::write(ws.join("named"), "").unwrap();
+            };
+            let (second, ()) = tokio::join!(second, naming);
+            let is_named = |error: &Error| match error {
+                Error::Exchanged { names } | Error::NamedSince { names } => names.contains("late"),
+                _ => false,
+            };
+            assert!(second.as_ref().is_err_and(is_named), "{choice:?}: {second:?}");
+            std::fs::write(ws.join("enough"), "").unwrap();
+        };
+        let (ended, ()) = tokio::join!(going, both);
+        assert!(matches!(ended, Err(Error::Exchanged { .. })), "{choice:?}: {ended:?}");
+    }
+}
+
+/// In the tier in which a command can write `.git`, what it did is told though nobody waits for its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_cancelled_command_had_changed_is_told() {
+    let room = Room::with(FenceChoice::Landlock, |ws| prepare(ws, "true"), |_| {});
+    let ws = room.ws();
+    let script = "git branch sneaky; git config core.fsmonitor ./x; touch done; sleep 1000";
+    let watch = Watch::unattended();
+    let cancel = watch.cancel.clone();
+    let command = Command::new(["bash", "-c", script], Duration::from_secs(60));
+    let fence = Fence::closed(Access::Write);
+    let running = room.executor.run(command, &fence, watch);
+    let cancelling = async {
+        until("it has planted", || ws.join("done").exists()).await;
+        cancel.cancel();
+    };
+    let (ended, ()) = tokio::join!(running, cancelling);
+    let Err(Error::CancelledAfter { restored, refs_changed }) = &ended else { unreachable!("{ended:?}") };
+    assert!(restored.iter().any(|name| name == ".git/config"), "{ended:?}");
+    assert!(refs_changed.iter().any(|name| name == "refs/heads/sneaky"), "{ended:?}");
+}
