@@ -288,7 +288,12 @@ async fn no_secret_is_shown_where_one_part_of_the_output_ends_and_the_next_begin
         let (output, _) = read_all(&mut host, &handle).await;
         assert!(output.len() > 64 * 1024, "{file}");
         let at = output.find(secret);
-        assert!(at.is_none(), "{file}: {:?} at {at:?} of {}", at.map(|at| &output[at.saturating_sub(80)..at + 30]), output.len());
+        assert!(
+            at.is_none(),
+            "{file}: {:?} at {at:?} of {}",
+            at.map(|at| &output[at.saturating_sub(80)..at + 30]),
+            output.len()
+        );
     }
 }
 

@@ -343,8 +343,15 @@ async fn no_command_begins_where_settings_name_something_since_another_began() {
     for choice in TIERS {
         for there in [true, false] {
             let home = tempfile::Builder::new().prefix("home-").tempdir_in("/var/tmp").unwrap();
-            let room = Room::with(choice, |ws| prepare(ws, "true"), |config| config.home = home.path().to_owned());
+            let guards = tempfile::Builder::new().prefix("guards-").tempdir_in("/var/tmp").unwrap();
+            let adjust = |config: &mut LocalConfig| {
+                config.home = home.path().to_owned();
+                config.guard = guards.path().to_owned();
+            };
+            let room = Room::with(choice, |ws| prepare(ws, "true"), adjust);
             let ws = room.ws();
+            let mut of_later = config(ws.clone(), choice);
+            adjust(&mut of_later);
             let going = room.try_bash(GOES_ON, Access::Write, Duration::from_secs(60));
             let meanwhile = async {
                 until("it has begun", || ws.join("going").exists()).await;
@@ -354,9 +361,10 @@ async fn no_command_begins_where_settings_name_something_since_another_began() {
                 // In the person's own settings: a command in the Landlock tier can write those of the repository.
                 let settings = format!("[core]\n\thooksPath = {}\n", ws.join("late").display());
                 std::fs::write(home.path().join(".gitconfig"), settings).unwrap();
-                for executor in [&room.executor, &LocalExecutor::open(with_home(&room, home.path(), choice)).unwrap()] {
+                for executor in [&room.executor, &LocalExecutor::open(of_later).unwrap()] {
                     let next = run(executor, &["sh", "-c", "mkdir -p late; echo x > late/pre-commit"]).await;
-                    let is_named = |error: &Error| matches!(error, Error::NamedSince { names } if names.contains("late"));
+                    let is_named =
+                        |error: &Error| matches!(error, Error::NamedSince { names } if names.contains("late"));
                     assert!(next.as_ref().is_err_and(is_named), "{choice:?}, there: {there}: {next:?}");
                 }
                 assert!(!ws.join("late/pre-commit").exists());
@@ -366,17 +374,14 @@ async fn no_command_begins_where_settings_name_something_since_another_began() {
             // The person looks where the command could have written.
             assert_eq!(matches!(ended, Err(Error::Exchanged { .. })), there, "{choice:?}: {ended:?}");
             room.executor.accept_git().await.unwrap();
-            let next = room.try_bash("mkdir -p late; echo x > late/pre-commit", Access::Write, Duration::from_secs(60)).await;
-            assert!(!ws.join("late/pre-commit").exists(), "{choice:?}, there: {there}: it is held from now on: {next:?}");
+            let next =
+                room.try_bash("mkdir -p late; echo x > late/pre-commit", Access::Write, Duration::from_secs(60)).await;
+            assert!(
+                !ws.join("late/pre-commit").exists(),
+                "{choice:?}, there: {there}: it is held from now on: {next:?}"
+            );
         }
     }
-}
-
-fn with_home(room: &Room, home: &Path, choice: FenceChoice) -> LocalConfig {
-    let mut config = config(room.ws(), choice);
-    config.home = home.to_owned();
-    config.guard.clone_from(&room.config.guard);
-    config
 }
 
 /// Who ends first is told as well.
@@ -389,7 +394,8 @@ async fn what_settings_name_meanwhile_fails_a_command_that_ends_while_another_go
         let going = room.try_bash(GOES_ON, Access::Write, Duration::from_secs(60));
         let both = async {
             until("one has begun", || ws.join("going").exists()).await;
-            let script = "touch second; until [ -e named ]; do sleep 0.02; done; mkdir -p late; echo x > late/pre-commit";
+            let script =
+                "touch second; until [ -e named ]; do sleep 0.02; done; mkdir -p late; echo x > late/pre-commit";
             let second = room.try_bash(script, Access::Write, Duration::from_secs(60));
             let naming = async {
                 until("both have begun", || ws.join("second").exists()).await;
