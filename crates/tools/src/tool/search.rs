@@ -18,13 +18,17 @@ const WEIGHTS: [f64; 4] = [4.0, 3.0, 1.5, 1.0];
 /// How much less a word counts that only begins like the one looked for, or only means the same.
 const ALIKE: f64 = 0.6;
 /// Words that mean the same where somebody says what a tool should do.
-const SAME: [&[&str]; 6] = [
+const SAME: [&[&str]; 10] = [
     &["add", "create", "make", "new"],
     &["delete", "drop", "remove"],
     &["change", "edit", "modify", "replace", "update"],
     &["find", "grep", "look", "search"],
     &["keep", "note", "remember", "save", "store"],
     &["execute", "run", "start"],
+    &["checkout", "restore", "switch"],
+    &["restore", "revert", "undo"],
+    &["move", "rename"],
+    &["task", "todo"],
 ];
 /// Letters that two words have to share at their beginning to be taken for forms of one word.
 const BEGINNING_LETTERS_MIN: usize = 4;
