@@ -450,18 +450,27 @@ impl LocalExecutor {
 
     /// The same for a command that ends while others are under way. Where those can write settings themselves, as in the Landlock
     /// tier, the last of them puts them back and looks then; the call fails all the same.
-    async fn refuse_named_beside(&self, method: &Method, before: &Places) -> Result<()> {
-        let names = self.places(method).await?.named_since(before, method.tier == Tier::Full);
+    async fn refuse_named_beside(&self, method: &Method, before: &Places, names: Vec<String>) -> Result<()> {
+        if method.tier != Tier::Full {
+            // Where git cannot be asked, because a command is at its files, the last one asks.
+            let names = self.named_beside(method, before).await.unwrap_or_default();
+            return if names.is_empty() {
+                Ok(())
+            } else {
+                Err(Error::NamedSince { names: named(&names, git::NAMED_MAX) })
+            };
+        }
         if names.is_empty() {
             return Ok(());
         }
         let names = named(&names, git::NAMED_MAX);
-        if method.tier != Tier::Full {
-            return Err(Error::NamedSince { names });
-        }
         let (guard, noted) = (self.guard.clone(), names.clone());
         self.on_files(move |_| guard.refuse_until_accepted(noted)).await?;
         Err(Error::Exchanged { names })
+    }
+
+    async fn named_beside(&self, method: &Method, before: &Places) -> Result<Vec<String>> {
+        Ok(self.places(method).await?.named_since(before, method.tier == Tier::Full))
     }
 
     /// Takes repositories out of the index that commands of a host which was killed have added to it. Until that succeeds,
@@ -559,18 +568,20 @@ impl LocalExecutor {
                 self.settle_in(method, &turn).await?;
                 (git::Started::Alone(turn), self.places(method).await?)
             }
-            Begun::Beside(lease, places) => {
-                // What others hold is what settings named when the first of them began.
-                let new = self.places(method).await?.obeyed_since(&places, method.tier == Tier::Full);
-                if !new.is_empty() {
-                    return Err(Error::NamedSince { names: named(&new, git::NAMED_MAX) });
-                }
-                (git::Started::Beside(lease), Arc::new(places))
-            }
+            Begun::Beside(lease, places) => (git::Started::Beside(lease), Arc::new(places)),
         };
+        let is_beside = matches!(begun, git::Started::Beside(_));
         let (room, tier) = (Arc::clone(&self.room), method.tier);
         let found = Arc::clone(&places);
         let held = self.on_files(move |_| git::hold(begun, tier, &room.top, &found)).await?;
+        if is_beside {
+            // What others hold is what settings named when the first of them began. Asked once this command holds it, too: the empty
+            // folder in place of a `.git` would come and go with the others.
+            let new = self.places(method).await?.obeyed_since(&places, tier == Tier::Full);
+            if !new.is_empty() {
+                return Err(Error::NamedSince { names: named(&new, git::NAMED_MAX) });
+            }
+        }
         Ok((held, Some(places)))
     }
 
@@ -675,6 +686,13 @@ impl Executor for LocalExecutor {
                 None => None,
             };
             let result = run_in(&self.spawner, &self.room, method, command.into(), fence, watch, &held).await;
+            // Where this command cannot write settings, it is asked what they name while it still holds what it held.
+            let beside = match &places {
+                Some(places) if method.tier == Tier::Full => {
+                    self.named_beside(method, places).await.unwrap_or_default()
+                }
+                _ => Vec::new(),
+            };
             // Before the result: a command that has left git armed has not simply ended.
             let (mut restored, turn) = self.on_files(move |_| held.end()).await?;
             if let Some(before) = before {
@@ -690,7 +708,7 @@ impl Executor for LocalExecutor {
                 }
                 turn.end();
             } else if let Some(places) = &places {
-                self.refuse_named_beside(method, places).await?;
+                self.refuse_named_beside(method, places, beside).await?;
             }
             let refs_changed = match refs {
                 Some(refs) => refs.changes(&self.refs().await?),
