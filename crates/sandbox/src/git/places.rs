@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::around::{Around, Outer};
 use super::packed;
+use super::placeholder::Empty;
 use super::read::{Top, small_text};
 use super::snapshot::{ARMED_FILES, ARMED_FOLDERS, take_away};
 use crate::job::Job;
@@ -353,7 +354,10 @@ pub(crate) fn read_places(workspace: &Top, outer: Option<&Outer>, printed: &str,
         return Err(Error::Limit { what, actual: pairs.len() as u64, limit: PAIRS_MAX as u64 });
     }
     let is_repository = pairs.iter().any(|(kind, path)| kind == "git" && *path == root.join(GIT_DIR));
-    if !is_repository && !root.join(GIT_DIR).is_file() && root.join("HEAD").symlink_metadata().is_err() {
+    let head = root.join("HEAD");
+    // What another command holds the name with says nothing of the person's: that goes with it.
+    let is_vacant = head.symlink_metadata().map_or(true, |found| Empty::found(&head, &found).is_some());
+    if !is_repository && !root.join(GIT_DIR).is_file() && is_vacant {
         // Without a repository of its own the workspace itself could be made one, for which git looks at this name.
         found.insert(place(Path::new("HEAD"), Rule::Hooks));
     }
