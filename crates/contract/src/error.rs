@@ -247,7 +247,7 @@ impl From<crate::workspace::Error> for ToolError {
                 "no command runs until each has one name: ask the person to look at them and give them files of their own, for each F: `cp -p F F.new && mv F.new F`",
             ),
             E::Exchanged { .. } => Some(
-                "the person has to look at these before they use git here: they hold what was saved there, and perhaps what the command added. What should not be there is removed, or no longer named by the settings; then `toolhost doctor --accept-git` lets commands run again. Until then no command runs, and no `git_*` tool",
+                "the person has to look at these before they use git here: they hold what was saved there, and perhaps what the command added. What should not be there is removed, or no longer named by the settings; then `toolhost doctor --accept-git` lets commands run again. Until then the host refuses commands, and the `git_*` tools that change the repository",
             ),
             E::NamedSince { .. } => Some("end that command (`bash.kill`), or wait until it has ended, then try again"),
             E::OtherFolder => Some(

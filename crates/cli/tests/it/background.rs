@@ -239,7 +239,7 @@ async fn calls_that_wait_for_output_keep_no_other_call_from_its_answer() {
         let first = host.next_message().await.unwrap();
         assert_eq!(first["id"], id, "it is answered before those that wait: {first}");
     }
-    // Who ends it is told how it ended, whoever else was told first.
+    // The call that ends the command says how it ended, even if a call that waited has said so before.
     let killed = host.begin_call("bash_kill", json!({ "handle": handle })).await;
     let mut answers = std::collections::BTreeMap::new();
     while answers.len() < waiting.len() + 1 {

@@ -83,7 +83,7 @@ async fn a_caller_calls_only_tools_of_its_own_effects() {
         );
     }
     assert!(!workspace.root().join("b.txt").exists());
-    // A caller is no tool that another one calls.
+    // None of the three tools can call another of them.
     let nested = host.call("tool_read", json!({ "name": "tool_read", "arguments": { "name": "git_status" } })).await;
     assert!(text(&nested).contains("there is no tool `tool_read`"), "{nested}");
     for (arguments, says) in [

@@ -70,7 +70,7 @@ const PROMPTS: [Template; 3] = [
         says: &[
             "Write a workflow for the goal below.",
             "Look first at what the package has (`builder.context.get`).",
-            "Stage it as one change set (`builder.change.stage`), validate it (`builder.change.validate`) and mend what is found.",
+            "Stage it as one change set (`builder.change.stage`), validate it (`builder.change.validate`) and correct what the validation finds.",
             "A person applies it: say what it does and what they have to look at.",
         ],
         reads: ("builder.schema.read", None),
@@ -94,7 +94,7 @@ pub(crate) fn all(has: impl Fn(&str) -> bool) -> Vec<Prompt> {
 pub(crate) fn get(name: &str) -> Result<&'static Template, ErrorData> {
     PROMPTS.iter().find(|prompt| prompt.name == name).ok_or_else(|| {
         let known: Vec<&str> = PROMPTS.iter().map(|prompt| prompt.name).collect();
-        ErrorData::invalid_params(format!("there is no prompt of this name; there are {}", known.join(", ")), None)
+        ErrorData::invalid_params(format!("no prompt has this name; the prompts are {}", known.join(", ")), None)
     })
 }
 

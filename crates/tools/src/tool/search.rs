@@ -111,7 +111,7 @@ impl Tool for Search {
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let wanted: BTreeSet<String> = words(&input.query).take(WORDS_MAX).collect();
         if wanted.is_empty() {
-            return Err(ToolError::new(ErrorKind::Validation, "there is no word to look for in `query`")
+            return Err(ToolError::new(ErrorKind::Validation, "`query` has no word to search for")
                 .hint("say what the tool should do, such as `move a file`"));
         }
         let ranked = ranked(ctx.catalog.tools(), &wanted);

@@ -384,7 +384,7 @@ async fn no_command_begins_where_settings_name_something_since_another_began() {
     }
 }
 
-/// Who ends first is told as well.
+/// The command that ends first fails, too, and not only the last one.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_settings_name_meanwhile_fails_a_command_that_ends_while_another_goes_on() {
     for choice in TIERS {
