@@ -91,7 +91,7 @@ impl Toolset {
         let caller = Caller { kind: CallerKind::Model, door: DOOR.into(), ..caller };
         let shared = Arc::new(Shared { gate: Arc::clone(gate), ids, scope, caller, answers });
         let profile = gate.profile(&shared.caller.profile)?;
-        let tools = gate.tools_of(profile).filter(|tool| tool.is_told() && !tool.info.facts.is_for_people());
+        let tools = gate.tools_for_models(profile);
         let tools = tools.map(|tool| -> Arc<dyn Tool> {
             Arc::new(Hosted {
                 shared: Arc::clone(&shared),

@@ -32,7 +32,7 @@ impl Catalog {
     /// If there is no such profile.
     pub fn new(gate: &Gate, profile: &str) -> Result<Arc<Self>, Error> {
         let found = gate.profile(profile)?;
-        let tools = || gate.tools_of(found).filter(|tool| tool.is_told() && !tool.info.facts.is_for_people());
+        let tools = || gate.tools_for_models(found);
         let spec = |tool: &Registered| {
             let (description, schema) = Names::Wire.described(gate.registry(), tool);
             ToolSpec { name: tool.wire_name.clone(), description, schema }

@@ -116,6 +116,11 @@ impl Gate {
         self.state.tools_of(profile)
     }
 
+    /// Those of a profile that a model is told of where it is told of all: not those for people, and not the one that finds tools.
+    pub fn tools_for_models<'a>(&'a self, profile: &'a Profile) -> impl Iterator<Item = &'a Registered> {
+        self.tools_of(profile).filter(|tool| tool.is_told() && !tool.info.facts.is_for_people())
+    }
+
     /// Runs one call. It never fails: each call ends in an outcome and an audit row, even when the caller has gone.
     pub async fn call(self: &Arc<Self>, call: Call, hooks: Hooks) -> Outcome {
         let gate = Arc::clone(self);

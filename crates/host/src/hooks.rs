@@ -31,11 +31,12 @@ pub struct Hooks {
     pub reader: Option<String>,
     /// The only tools of the profile that the caller has, by canonical name; `None`: all of them.
     pub only: Option<&'static [&'static str]>,
-    /// By what the call was made, where that is not for every tool; `None`: it was made by the tool's own name.
+    /// The tool of the door through which the call was made, where that calls only tools of some effects; `None`: the call named its
+    /// tool itself.
     pub through: Option<Through>,
 }
 
-/// A way to call tools of some effects.
+/// A tool of a door that calls others, but only tools of some effects.
 #[derive(Debug, Clone)]
 pub struct Through {
     /// The name that the caller knows it by.
