@@ -1,8 +1,8 @@
 //! `tool.search`
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
+use rust_stemmers::{Algorithm, Stemmer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const LIMIT_MAX: usize = 20;
 const WORDS_MAX: usize = 32;
 /// What a word counts for where it stands: the names of a tool, its title, its arguments, its description.
 const WEIGHTS: [f64; 4] = [4.0, 3.0, 1.5, 1.0];
-/// How much less a word counts that only begins like the one looked for, or only means the same.
+/// How much less a word counts that only means the same as the one looked for.
 const ALIKE: f64 = 0.6;
 /// Words that mean the same where somebody says what a tool should do.
 const SAME: [&[&str]; 10] = [
@@ -30,9 +30,6 @@ const SAME: [&[&str]; 10] = [
     &["move", "rename"],
     &["task", "todo"],
 ];
-/// Letters that two words have to share at their beginning to be taken for forms of one word.
-const BEGINNING_LETTERS_MIN: usize = 4;
-
 pub(crate) struct Search;
 
 /// Finds those of your tools that fit some words, best first, with the schema of their arguments.
@@ -146,7 +143,7 @@ fn ranked(tools: Vec<ToolSummary>, wanted: &BTreeSet<String>) -> Vec<ToolSummary
     let scores: Vec<f64> = fits.iter().map(score).collect();
     let mut ranked: Vec<(f64, ToolSummary)> = scores.into_iter().zip(tools).filter(|(score, _)| *score > 0.0).collect();
     // Of equal ones the order of the registry stays.
-    ranked.sort_by(|one, other| other.0.partial_cmp(&one.0).unwrap_or(Ordering::Equal));
+    ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
     ranked.into_iter().map(|(_, tool)| tool).collect()
 }
 
@@ -161,21 +158,21 @@ fn places(tool: &ToolSummary) -> [BTreeSet<String>; 4] {
 
 /// What a word counts for in a tool: where it counts most.
 fn fit(places: &[BTreeSet<String>; 4], word: &str) -> f64 {
-    let in_place = |words: &BTreeSet<String>| {
-        if words.contains(word) {
-            return 1.0;
-        }
-        let is_form = |other: &String| {
-            let shared = other.chars().zip(word.chars()).take_while(|(one, other)| one == other).count();
-            shared >= BEGINNING_LETTERS_MIN && shared + 3 >= other.chars().count().max(word.chars().count())
-        };
-        let means_the_same = |same: &&[&str]| same.contains(&word) && same.iter().any(|other| words.contains(*other));
-        if words.iter().any(is_form) || SAME.iter().any(means_the_same) { ALIKE } else { 0.0 }
+    let alike: BTreeSet<String> = SAME
+        .iter()
+        .map(|same| same.iter().flat_map(|word| words(word)).collect())
+        .filter(|same: &BTreeSet<String>| same.contains(word))
+        .flatten()
+        .collect();
+    let in_place = |words: &BTreeSet<String>| match words.contains(word) {
+        true => 1.0,
+        false if words.is_disjoint(&alike) => 0.0,
+        false => ALIKE,
     };
     WEIGHTS.iter().zip(places).map(|(weight, words)| weight * in_place(words)).fold(0.0, f64::max)
 }
 
-/// The words of a text in lower case; `workflowId` has two.
+/// The stems of the words of a text; `workflowId` has two words.
 fn words(text: &str) -> impl Iterator<Item = String> {
     /// Words that say nothing about a tool.
     const EMPTY: [&str; 22] = [
@@ -192,5 +189,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
         before = letter;
     }
     let words: Vec<String> = spaced.split(' ').map(str::to_lowercase).collect();
-    words.into_iter().filter(|word| !word.is_empty() && !EMPTY.contains(&word.as_str()))
+    let stemmer = Stemmer::create(Algorithm::English);
+    let told = words.into_iter().filter(|word| !word.is_empty() && !EMPTY.contains(&word.as_str()));
+    told.map(move |word| stemmer.stem(&word).into_owned())
 }
