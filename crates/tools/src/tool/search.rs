@@ -76,10 +76,10 @@ impl Tool for Search {
         vec![
             Example {
                 says: "by what it should do",
-                arguments: json!({"query": "what changed since the last commit", "limit": 1}),
+                arguments: json!({"query": "rename a file", "limit": 1}),
                 files: &[],
                 before: &[],
-                expect: Expect::Data(&[("/tools/0/name", "\"git.diff\""), ("/tools/0/effect", "\"reads\"")]),
+                expect: Expect::Data(&[("/tools/0/name", "\"file.move\""), ("/tools/0/effect", "\"writes\"")]),
             },
             Example {
                 says: "nothing to look for",
