@@ -335,12 +335,8 @@ impl LocalExecutor {
         {
             return Ok(places);
         }
-        let git = root.join(".git");
-        let printed = if git.is_dir() || git.is_file() || !self.room.around.is_empty() {
-            self.ask_git(method).await?
-        } else {
-            String::new()
-        };
+        let is_asked = git::is_repository(root) || !self.room.around.is_empty();
+        let printed = if is_asked { self.ask_git(method).await? } else { String::new() };
         let room = Arc::clone(&self.room);
         let read =
             move |_: &Tree| git::read_places(&room.top, room.outer.as_ref(), &printed, &room.config.home).map(Arc::new);

@@ -32,7 +32,7 @@ pub(crate) use around::{Around, Outer, around, repository_around};
 pub(crate) use guard::{Begun, Guard, NAMED_MAX, Reach, Turn};
 pub(crate) use hold::{Held, Started, hold, of_git_itself};
 pub(crate) use placeholder::Placeholder;
-pub(crate) use places::{FOUND_BYTES_MAX, Places, Seen, find, forget, read_places, refused, unreadable};
+pub(crate) use places::{FOUND_BYTES_MAX, Places, Seen, find, forget, is_repository, read_places, refused, unreadable};
 pub(crate) use read::Top;
 pub(crate) use refs::Refs;
 pub(crate) use shared::refuse_shared;

@@ -225,6 +225,12 @@ fn stamp(path: &Path) -> Option<[i64; 6]> {
     Some([seen.dev().cast_signed(), inode, size, seen.mtime(), seen.mtime_nsec(), seen.ctime_nsec()])
 }
 
+/// Whether git could find a repository in the folder. Not in an empty `.git`, such as a command holds the name with.
+pub(crate) fn is_repository(root: &Path) -> bool {
+    let git = root.join(GIT_DIR);
+    git.metadata().is_ok_and(|found| found.is_file() || found.is_dir() && Empty::found(&git, &found).is_none())
+}
+
 /// The command that names the places; it wants a read-only fence.
 ///
 /// `also` are files outside that git is to read, too.
@@ -605,7 +611,7 @@ fn expanded(home: &Path, value: &str) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DONE, refused};
+    use super::{DONE, is_repository, refused};
 
     #[test]
     fn git_that_does_not_say_all_is_not_taken_to_have_said_that_there_is_nothing() {
@@ -613,5 +619,19 @@ mod tests {
         assert_eq!(refused(&format!("git\0/a/.git\0{DONE}")), None);
         let said = refused(&format!("git\0/a/.git\0refused\0/a: fatal: no\0{DONE}"));
         assert_eq!(said.as_deref(), Some("/a: fatal: no"));
+    }
+
+    #[test]
+    fn git_is_not_asked_of_an_empty_folder_that_holds_the_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = folder.path().join(".git");
+        assert!(!is_repository(folder.path()));
+        std::fs::create_dir(&git).unwrap();
+        assert!(!is_repository(folder.path()));
+        std::fs::write(git.join("HEAD"), "").unwrap();
+        assert!(is_repository(folder.path()));
+        std::fs::rename(&git, folder.path().join("elsewhere")).unwrap();
+        std::fs::write(&git, "").unwrap();
+        assert!(is_repository(folder.path()));
     }
 }
