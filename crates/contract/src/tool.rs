@@ -20,8 +20,8 @@ use crate::schema::{description_of, input_schema_of, schema_of, without_descript
 
 /// A tool, typed.
 ///
-/// The doc comment of `Input` is the description that models read, those of its fields describe the arguments; it must
-/// deny unknown fields.
+/// The doc comment of `Input` is the description that models read, those of its fields describe the arguments. Its schema must
+/// be closed: by `deny_unknown_fields`, or by `additionalProperties` where parts are flattened into it.
 pub trait Tool: Send + Sync + 'static {
     type Input: DeserializeOwned + JsonSchema + Send;
     type Output: Serialize + JsonSchema + Send;

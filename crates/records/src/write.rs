@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -25,11 +27,15 @@ const CASCADE_RECORDS_MAX: usize = 10_000;
 /// Records looked at before a new dependency is believed to close no circle.
 const REACH_BATCH: usize = 500;
 
-/// How a change is meant.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// How a change is meant: what every tool that changes a record takes besides.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Edit {
-    /// The version that was read; any if `None`.
+    /// Change it only if it is still at this version.
+    #[schemars(range(min = 1))]
     pub expected_version: Option<i64>,
+    /// Why, for its history.
+    #[schemars(length(max = 2000))]
     pub why: Option<String>,
 }
 

@@ -1,11 +1,8 @@
 //! What tools that keep records have in common: whose desk they work at, and small conversions.
 
-use crate::Records;
-use crate::{AuthorKind, Claimant, Edit, Kind, ProjectRecords, RecordId, Removed, Stored, Who};
-use toolhost_contract::{CallerKind, Ctx, ErrorKind, Preview, ToolError};
+use toolhost_contract::{CallerKind, Ctx, Preview, ToolError};
 
-/// Records of one page unless more or fewer are asked for.
-pub(crate) const LIMIT_DEFAULT: i64 = 100;
+use crate::{AuthorKind, Claimant, Edit, ProjectRecords, RecordId, Records, Stored, Who};
 
 /// The records of the caller's project, changed in the caller's name.
 pub(crate) fn desk(records: &Records, ctx: &Ctx<'_>) -> Result<ProjectRecords, ToolError> {
@@ -18,19 +15,6 @@ pub(crate) fn desk(records: &Records, ctx: &Ctx<'_>) -> Result<ProjectRecords, T
     })?)
 }
 
-/// The iteration that is meant: the one asked for, which must be there, or the current one.
-pub(crate) async fn iteration_of(desk: &ProjectRecords, asked: Option<i64>) -> Result<i64, ToolError> {
-    match asked {
-        None => Ok(desk.current_iteration().await?),
-        Some(0) => Ok(0),
-        Some(number) => {
-            let id = crate::RecordId { kind: Kind::Iteration, number };
-            desk.get_any(id).await?;
-            Ok(number)
-        }
-    }
-}
-
 /// Who takes tasks: a session, or a user who has none.
 pub(crate) fn claimant(ctx: &Ctx<'_>) -> Claimant {
     let scope = &ctx.call.scope;
@@ -41,23 +25,11 @@ pub(crate) fn claimant(ctx: &Ctx<'_>) -> Claimant {
     Claimant { key, name: ctx.call.caller.persona.clone() }
 }
 
-/// The ticket that is meant: the one named, or the one the work is about.
-pub(crate) fn ticket_id(ctx: &Ctx<'_>, asked: Option<String>) -> Result<String, ToolError> {
-    asked.or_else(|| ctx.call.scope.ticket_id.clone()).ok_or_else(|| {
-        ToolError::new(ErrorKind::Validation, "which ticket? this session is about none")
-            .hint("pass `ticketId`; `ticket.list` shows the tickets")
-    })
-}
-
 pub(crate) fn author_kind(ctx: &Ctx<'_>) -> AuthorKind {
     match ctx.call.caller.kind {
         CallerKind::Person => AuthorKind::Human,
         CallerKind::Model => AuthorKind::Agent,
     }
-}
-
-pub(crate) fn edit(expected_version: Option<i64>, why: Option<String>) -> Edit {
-    Edit { expected_version, why }
 }
 
 /// Puts a new value in its place, if there is one.
@@ -72,10 +44,6 @@ pub(crate) fn set_or_clear(place: &mut Option<String>, new: Option<String>) {
     if let Some(new) = new {
         *place = Some(new).filter(|text| !text.is_empty());
     }
-}
-
-pub(crate) fn limit_default() -> i64 {
-    LIMIT_DEFAULT
 }
 
 /// JSON as people read it.
@@ -126,14 +94,4 @@ pub(crate) async fn deletion(
     };
     // What is shown is all that it rests on: the records as they are.
     Ok(Preview { summary, detail, left_out: 0, rests_on: serde_json::Value::Null })
-}
-
-/// What a delete took, as a text.
-pub(crate) fn removed(output: &Removed) -> String {
-    let deleted = output.deleted.join(", ");
-    if output.unlinked.is_empty() {
-        format!("deleted {deleted}")
-    } else {
-        format!("deleted {deleted}; no longer named by {}", output.unlinked.join(", "))
-    }
 }

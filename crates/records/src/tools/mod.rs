@@ -1,9 +1,11 @@
 //! The tools for records: one file each, one list.
 
+mod arguments;
 mod artifact;
 mod check;
 mod comment;
 mod component;
+mod delete;
 mod design;
 mod desk;
 mod feature;
@@ -18,72 +20,75 @@ mod requirement;
 mod sheet;
 mod task;
 mod ticket;
+mod tool;
 
 use toolhost_contract::AnyTool;
 
 use crate::Records;
+use crate::tools::delete::Delete;
+use crate::tools::tool::on;
 
 /// Every tool for records, in the order lists show them.
 pub fn all(records: &Records) -> Vec<Box<dyn AnyTool>> {
     vec![
-        Box::new(iteration::create::Create(records.clone())),
-        Box::new(iteration::list::List(records.clone())),
-        Box::new(iteration::update_status::UpdateStatus(records.clone())),
-        Box::new(persona::add::Add(records.clone())),
-        Box::new(persona::update::Update(records.clone())),
-        Box::new(persona::list::List(records.clone())),
-        Box::new(persona::delete::Delete(records.clone())),
-        Box::new(requirement::create::Create(records.clone())),
-        Box::new(requirement::update::Update(records.clone())),
-        Box::new(requirement::list::List(records.clone())),
-        Box::new(requirement::delete::Delete(records.clone())),
-        Box::new(feature::add::Add(records.clone())),
-        Box::new(feature::update::Update(records.clone())),
-        Box::new(feature::update_status::UpdateStatus(records.clone())),
-        Box::new(feature::list::List(records.clone())),
-        Box::new(feature::delete::Delete(records.clone())),
-        Box::new(component::add::Add(records.clone())),
-        Box::new(component::update::Update(records.clone())),
-        Box::new(component::delete::Delete(records.clone())),
-        Box::new(design::get::Get(records.clone())),
-        Box::new(design::update::Update(records.clone())),
-        Box::new(milestone::add::Add(records.clone())),
-        Box::new(milestone::update::Update(records.clone())),
-        Box::new(milestone::list::List(records.clone())),
-        Box::new(milestone::delete::Delete(records.clone())),
-        Box::new(task::create::Create(records.clone())),
-        Box::new(task::update::Update(records.clone())),
-        Box::new(task::update_status::UpdateStatus(records.clone())),
-        Box::new(task::list::List(records.clone())),
-        Box::new(task::ready::Ready(records.clone())),
-        Box::new(task::claim::Claim(records.clone())),
-        Box::new(task::delete::Delete(records.clone())),
-        Box::new(plan::get::Get(records.clone())),
-        Box::new(artifact::save::Save(records.clone())),
-        Box::new(artifact::load::Load(records.clone())),
-        Box::new(artifact::list::List(records.clone())),
-        Box::new(ticket::create::Create(records.clone())),
-        Box::new(ticket::read::Read(records.clone())),
-        Box::new(ticket::list::List(records.clone())),
-        Box::new(ticket::update::Update(records.clone())),
-        Box::new(ticket::update_state::UpdateState(records.clone())),
-        Box::new(ticket::check_criterion::CheckCriterion(records.clone())),
-        Box::new(ticket::save_document::SaveDocument(records.clone())),
-        Box::new(ticket::read_document::ReadDocument(records.clone())),
-        Box::new(ticket::delete::Delete(records.clone())),
-        Box::new(comment::post::Post(records.clone())),
-        Box::new(comment::list::List(records.clone())),
-        Box::new(memory::query::Query(records.clone())),
-        Box::new(memory::save_insight::SaveInsight(records.clone())),
-        Box::new(memory::save_issue::SaveIssue(records.clone())),
-        Box::new(memory::save_learning::SaveLearning(records.clone())),
-        Box::new(memory::resolve_issue::ResolveIssue(records.clone())),
-        Box::new(memory::promote_to_decision::PromoteToDecision(records.clone())),
-        Box::new(memory::promote_to_pattern::PromoteToPattern(records.clone())),
-        Box::new(record::history::History(records.clone())),
-        Box::new(record::restore::Restore(records.clone())),
-        Box::new(check::data_format::DataFormat(records.clone())),
-        Box::new(check::feature_coverage::FeatureCoverage(records.clone())),
-        Box::new(check::task_dependencies::TaskDependencies(records.clone())),
+        on(records, iteration::create::Create),
+        on(records, iteration::list::List),
+        on(records, iteration::update_status::UpdateStatus),
+        on(records, persona::add::Add),
+        on(records, persona::update::Update),
+        on(records, persona::list::List),
+        on(records, Delete(persona::delete::Delete)),
+        on(records, requirement::create::Create),
+        on(records, requirement::update::Update),
+        on(records, requirement::list::List),
+        on(records, Delete(requirement::delete::Delete)),
+        on(records, feature::add::Add),
+        on(records, feature::update::Update),
+        on(records, feature::update_status::UpdateStatus),
+        on(records, feature::list::List),
+        on(records, Delete(feature::delete::Delete)),
+        on(records, component::add::Add),
+        on(records, component::update::Update),
+        on(records, Delete(component::delete::Delete)),
+        on(records, design::get::Get),
+        on(records, design::update::Update),
+        on(records, milestone::add::Add),
+        on(records, milestone::update::Update),
+        on(records, milestone::list::List),
+        on(records, Delete(milestone::delete::Delete)),
+        on(records, task::create::Create),
+        on(records, task::update::Update),
+        on(records, task::update_status::UpdateStatus),
+        on(records, task::list::List),
+        on(records, task::ready::Ready),
+        on(records, task::claim::Claim),
+        on(records, Delete(task::delete::Delete)),
+        on(records, plan::get::Get),
+        on(records, artifact::save::Save),
+        on(records, artifact::load::Load),
+        on(records, artifact::list::List),
+        on(records, ticket::create::Create),
+        on(records, ticket::read::Read),
+        on(records, ticket::list::List),
+        on(records, ticket::update::Update),
+        on(records, ticket::update_state::UpdateState),
+        on(records, ticket::check_criterion::CheckCriterion),
+        on(records, ticket::save_document::SaveDocument),
+        on(records, ticket::read_document::ReadDocument),
+        on(records, Delete(ticket::delete::Delete)),
+        on(records, comment::post::Post),
+        on(records, comment::list::List),
+        on(records, memory::query::Query),
+        on(records, memory::save_insight::SaveInsight),
+        on(records, memory::save_issue::SaveIssue),
+        on(records, memory::save_learning::SaveLearning),
+        on(records, memory::resolve_issue::ResolveIssue),
+        on(records, memory::promote_to_decision::PromoteToDecision),
+        on(records, memory::promote_to_pattern::PromoteToPattern),
+        on(records, record::history::History),
+        on(records, record::restore::Restore),
+        on(records, check::data_format::DataFormat),
+        on(records, check::feature_coverage::FeatureCoverage),
+        on(records, check::task_dependencies::TaskDependencies),
     ]
 }

@@ -1,25 +1,25 @@
 //! `artifact.list`
 
-use crate::Records;
-use crate::{Artifact, ArtifactKind, Query, Saved};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
+use crate::tools::arguments::InIteration;
 use crate::tools::given;
 use crate::tools::sheet::listed;
+use crate::tools::tool::{RecordAnswer, RecordTool};
+use crate::{Artifact, ArtifactKind, ProjectRecords, Query, Saved};
 
-pub(crate) struct List(pub(crate) Records);
+pub(crate) struct List;
 
 /// Lists the documents of the iteration, without their texts.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
+    #[serde(flatten)]
+    within: InIteration,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -28,7 +28,13 @@ pub(crate) struct Output {
     items: Vec<Line>,
 }
 
-impl Tool for List {
+impl RecordAnswer for Output {
+    fn text(&self) -> String {
+        listed("artifacts", &self.items)
+    }
+}
+
+impl RecordTool for List {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "artifact.list";
@@ -45,13 +51,8 @@ impl Tool for List {
         }]
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        listed("artifacts", &output.items)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
         let query = Query { iteration: Some(iteration), limit: i64::MAX, ..Query::default() };
         let line = |saved: Saved<Artifact>| Line {
             id: saved.id,

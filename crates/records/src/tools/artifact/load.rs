@@ -1,29 +1,29 @@
 //! `artifact.load`
 
-use crate::Records;
-use crate::{Artifact, ArtifactKind, Query};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
+use crate::tools::arguments::InIteration;
 use crate::tools::given;
+use crate::tools::tool::{RecordAnswer, RecordTool};
+use crate::{Artifact, ArtifactKind, ProjectRecords, Query};
 
-pub(crate) struct Load(pub(crate) Records);
+pub(crate) struct Load;
 
 /// Loads a document of the iteration: its latest version, or an earlier one.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// Which document.
     kind: ArtifactKind,
     /// An earlier version.
     #[schemars(range(min = 1))]
     version: Option<i64>,
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
+    #[serde(flatten)]
+    within: InIteration,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -37,7 +37,20 @@ pub(crate) struct Output {
     content: String,
 }
 
-impl Tool for Load {
+impl RecordAnswer for Output {
+    fn text(&self) -> String {
+        format!(
+            "{} {} version {} of {}\n\n{}",
+            self.id,
+            self.kind.as_str(),
+            self.version,
+            self.latest_version,
+            self.content
+        )
+    }
+}
+
+impl RecordTool for Load {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "artifact.load";
@@ -72,20 +85,8 @@ impl Tool for Load {
         ]
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        format!(
-            "{} {} version {} of {}\n\n{}",
-            output.id,
-            output.kind.as_str(),
-            output.version,
-            output.latest_version,
-            output.content
-        )
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
         let query = Query {
             iteration: Some(iteration),
             title: Some(input.kind.as_str().to_owned()),

@@ -1,38 +1,33 @@
 //! `artifact.save`
 
-use crate::Records;
-use crate::{Artifact, ArtifactKind, Query, Saved};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, edit, iteration_of};
+use crate::tools::arguments::InIteration;
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Artifact, ArtifactKind, Edit, ProjectRecords, Query, Saved};
 
-pub(crate) struct Save(pub(crate) Records);
+pub(crate) struct Save;
 
 /// Saves a document of the iteration as its next version; the versions before are kept.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// Which document.
     kind: ArtifactKind,
     /// The whole document, in Markdown.
     content: String,
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
-    /// Change it only if it is still at this version.
-    #[schemars(range(min = 1))]
-    expected_version: Option<i64>,
-    /// Why, for its history.
-    #[schemars(length(max = 2000))]
-    why: Option<String>,
+    #[serde(flatten)]
+    within: InIteration,
+    #[serde(flatten)]
+    edit: Edit,
 }
 
-impl Tool for Save {
+impl RecordTool for Save {
     type Input = Input;
     type Output = Saved<Artifact>;
     const NAME: &'static str = "artifact.save";
@@ -69,25 +64,15 @@ impl Tool for Save {
         ]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
         let fits =
             Query { iteration: Some(iteration), title: Some(input.kind.as_str().to_owned()), ..Query::default() };
-        let edit = edit(input.expected_version, input.why);
         let new = Artifact { kind: input.kind, content: input.content.clone() };
         let change = |artifact: &mut Artifact| {
             artifact.content = input.content;
             Ok(())
         };
-        Ok(desk.create_or_update(new, iteration, &fits, &edit, change).await?)
+        Ok(desk.create_or_update(new, iteration, &fits, &input.edit, change).await?)
     }
 }

@@ -1,30 +1,30 @@
 //! `check.data_format`
 
-use crate::Records;
-use crate::{Component, Design, Feature, Milestone, Requirement, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
+use crate::tools::arguments::InIteration;
 use crate::tools::sheet::listed;
+use crate::tools::tool::{RecordAnswer, RecordTool};
+use crate::{Component, Design, Feature, Milestone, ProjectRecords, Requirement, Task};
 
 /// Findings of one answer.
 const FINDINGS_MAX: usize = 200;
 
-pub(crate) struct DataFormat(pub(crate) Records);
+pub(crate) struct DataFormat;
 
 /// Checks the data of an iteration against its JSON Schema: titles that are empty, requirements without criteria,
 /// features without a requirement, a design without components, a plan without tasks. Each finding says where.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// Which data.
     data_type: DataType,
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
+    #[serde(flatten)]
+    within: InIteration,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -47,6 +47,16 @@ pub(crate) struct Output {
     left_out: usize,
 }
 
+impl RecordAnswer for Output {
+    fn text(&self) -> String {
+        if self.valid {
+            return format!("nothing is wrong with {} records", self.records);
+        }
+        let more = if self.left_out > 0 { format!("\n\nand {} more", self.left_out) } else { String::new() };
+        format!("{}{more}", listed("findings", &self.findings))
+    }
+}
+
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Finding {
@@ -59,7 +69,7 @@ struct Finding {
     expected: String,
 }
 
-impl Tool for DataFormat {
+impl RecordTool for DataFormat {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "check.data_format";
@@ -103,17 +113,8 @@ impl Tool for DataFormat {
         ]
     }
 
-    fn render(&self, output: &Output) -> String {
-        if output.valid {
-            return format!("nothing is wrong with {} records", output.records);
-        }
-        let more = if output.left_out > 0 { format!("\n\nand {} more", output.left_out) } else { String::new() };
-        format!("{}{more}", listed("findings", &output.findings))
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let of = Some(iteration_of(&desk, input.iteration).await?);
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Output, ToolError> {
+        let of = Some(input.within.number(desk).await?);
         let data = match input.data_type {
             DataType::Requirements => json!({ "requirements": desk.all::<Requirement>(of).await? }),
             DataType::Features => json!({ "features": desk.all::<Feature>(of).await? }),

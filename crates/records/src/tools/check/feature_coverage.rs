@@ -2,26 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use crate::Records;
-use crate::{Body, Feature, Kind, ProjectRecords, RecordId, Requirement, Saved};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
-use crate::tools::sheet::sheet;
+use crate::tools::arguments::InIteration;
+use crate::tools::tool::{RecordAnswer, RecordTool};
+use crate::{Body, Feature, Kind, ProjectRecords, RecordId, Requirement, Saved};
 
-pub(crate) struct FeatureCoverage(pub(crate) Records);
+pub(crate) struct FeatureCoverage;
 
 /// Checks in both directions whether the plan covers what is wanted: requirements without a feature, and features
 /// without a requirement, a task or a component.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
+    #[serde(flatten)]
+    within: InIteration,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -36,6 +35,8 @@ pub(crate) struct Output {
     features_without_tasks: Vec<Line>,
     features_without_components: Vec<Line>,
 }
+
+impl RecordAnswer for Output {}
 
 #[derive(Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -65,7 +66,7 @@ pub(super) const SMALL_PLAN: &[(&str, &str)] = &[
     ),
 ];
 
-impl Tool for FeatureCoverage {
+impl RecordTool for FeatureCoverage {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "check.feature_coverage";
@@ -95,15 +96,10 @@ impl Tool for FeatureCoverage {
         ]
     }
 
-    fn render(&self, output: &Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
-        let requirements = lines::<Requirement>(&desk, iteration).await?;
-        let features = lines::<Feature>(&desk, iteration).await?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
+        let requirements = lines::<Requirement>(desk, iteration).await?;
+        let features = lines::<Feature>(desk, iteration).await?;
         let without = async |lines: &BTreeMap<i64, Line>, kind: Kind, by: Kind| -> Result<Vec<Line>, ToolError> {
             let numbers: Vec<i64> = lines.keys().copied().collect();
             let namers = desk.namers(kind, &numbers, by).await?;

@@ -2,29 +2,29 @@
 
 use std::collections::HashSet;
 
-use crate::Records;
-use crate::{Graph, Kind, RecordId, chain_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, ToolError};
 
 use super::graph::{Findings, examine};
-use crate::tools::desk::{desk, iteration_of};
+use crate::tools::arguments::InIteration;
+use crate::tools::tool::{RecordAnswer, RecordTool};
+use crate::{Graph, Kind, ProjectRecords, RecordId, chain_text};
 
 /// Tasks of one circle that are named.
 const CHAIN_MAX: usize = 1000;
 
-pub(crate) struct TaskDependencies(pub(crate) Records);
+pub(crate) struct TaskDependencies;
 
 /// Checks what tasks depend on: circles, named as a chain, tasks that depend on themselves, and names that are no
 /// task. Says in which order the open tasks can be done, and which chain of them takes longest.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
+    #[serde(flatten)]
+    within: InIteration,
     /// Most tasks of the order, and of each other list.
     #[schemars(range(min = 1, max = 10_000))]
     #[serde(default = "order_default")]
@@ -52,6 +52,26 @@ pub(crate) struct Output {
     critical_path_hours: f64,
 }
 
+impl RecordAnswer for Output {
+    fn text(&self) -> String {
+        let mut lines = vec![format!("{} tasks, {} dependencies", self.tasks, self.dependencies)];
+        lines.extend(self.cycles.iter().map(|chain| format!("circle: {chain}")));
+        lines.extend(self.self_references.iter().map(|task| format!("{task} depends on itself")));
+        lines.extend(self.unknown_references.iter().map(|one| format!("{} names `{}`: no task", one.task, one.names)));
+        if self.valid {
+            lines.push("nothing is wrong".to_owned());
+        }
+        if !self.order.is_empty() {
+            let more =
+                if self.order_left_out > 0 { format!(" and {} more", self.order_left_out) } else { String::new() };
+            lines.push(format!("order of work: {}{more}", self.order.join(", ")));
+            let path = self.critical_path.join(" → ");
+            lines.push(format!("takes longest ({} h): {path}", self.critical_path_hours));
+        }
+        lines.join("\n")
+    }
+}
+
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Unknown {
@@ -63,7 +83,7 @@ fn order_default() -> usize {
     1000
 }
 
-impl Tool for TaskDependencies {
+impl RecordTool for TaskDependencies {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "check.task_dependencies";
@@ -88,28 +108,8 @@ impl Tool for TaskDependencies {
         }]
     }
 
-    fn render(&self, output: &Output) -> String {
-        let mut lines = vec![format!("{} tasks, {} dependencies", output.tasks, output.dependencies)];
-        lines.extend(output.cycles.iter().map(|chain| format!("circle: {chain}")));
-        lines.extend(output.self_references.iter().map(|task| format!("{task} depends on itself")));
-        lines
-            .extend(output.unknown_references.iter().map(|one| format!("{} names `{}`: no task", one.task, one.names)));
-        if output.valid {
-            lines.push("nothing is wrong".to_owned());
-        }
-        if !output.order.is_empty() {
-            let more =
-                if output.order_left_out > 0 { format!(" and {} more", output.order_left_out) } else { String::new() };
-            lines.push(format!("order of work: {}{more}", output.order.join(", ")));
-            let path = output.critical_path.join(" → ");
-            lines.push(format!("takes longest ({} h): {path}", output.critical_path_hours));
-        }
-        lines.join("\n")
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
         let graph = desk.graph().await?;
         // Hundreds of thousands of edges take a while, which other calls must not wait for.
         let examined = tokio::task::spawn_blocking(move || (examine(&graph, iteration), graph)).await;

@@ -1,30 +1,31 @@
 //! `comment.post`
 
-use crate::Records;
-use crate::{Comment, Saved, Ticket};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{author_kind, desk, ticket_id};
+use crate::tools::arguments::OfTicket;
+use crate::tools::desk::author_kind;
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Comment, ProjectRecords, Saved, Ticket};
 
-pub(crate) struct Post(pub(crate) Records);
+pub(crate) struct Post;
 
 /// Says something about a ticket, in your name.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
-    /// Which one, such as TKT-001; the one this session is about if left out.
-    ticket_id: Option<String>,
+    #[serde(flatten)]
+    of: OfTicket,
     /// What you say, in Markdown.
     #[schemars(length(min = 1))]
     content: String,
 }
 
-impl Tool for Post {
+impl RecordTool for Post {
     type Input = Input;
     type Output = Saved<Comment>;
     const NAME: &'static str = "comment.post";
@@ -41,17 +42,8 @@ impl Tool for Post {
         }]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let id = ticket_id(ctx, input.ticket_id)?;
+    async fn run(&self, ctx: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let id = input.of.id(ctx)?;
         // The ticket is asked for first, so that what is said names it as it is.
         let ticket = desk.get::<Ticket>(&id).await?;
         let content = Comment {

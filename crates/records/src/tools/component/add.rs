@@ -1,20 +1,20 @@
 //! `component.add`
 
-use crate::Records;
-use crate::{Component, ComponentType, Interface, Saved};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
-use crate::tools::sheet::sheet;
+use crate::tools::arguments::InIteration;
+use crate::tools::tool::RecordTool;
+use crate::{Component, ComponentType, Interface, ProjectRecords, Saved};
 
-pub(crate) struct Add(pub(crate) Records);
+pub(crate) struct Add;
 
 /// Keeps a new component of the design.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// What it is called.
     #[schemars(length(min = 1, max = 500))]
@@ -34,12 +34,11 @@ pub(crate) struct Input {
     related_features: Vec<String>,
     /// What `other` stands for.
     other_type: Option<String>,
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
+    #[serde(flatten)]
+    within: InIteration,
 }
 
-impl Tool for Add {
+impl RecordTool for Add {
     type Input = Input;
     type Output = Saved<Component>;
     const NAME: &'static str = "component.add";
@@ -69,17 +68,8 @@ impl Tool for Add {
         ]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
         let content = Component {
             name: input.name,
             component_type: input.component_type,

@@ -1,40 +1,19 @@
 //! `component.delete`
 
-use crate::Records;
-use crate::{Kind, RecordId, Removed};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
+use toolhost_contract::{ErrorKind, Example, Expect};
 
-use crate::tools::desk::{deletion, desk, edit, removed};
+use crate::Kind;
+use crate::tools::delete::Deletes;
 use crate::tools::given;
 
-pub(crate) struct Delete(pub(crate) Records);
+pub(crate) struct Delete;
 
-/// Deletes a component. While others name it, it stays, unless `cascade` is set. Its history is kept: `record.restore` brings it back.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct Input {
-    /// Which one, such as COMP-001.
-    id: String,
-    /// Also while others name it. Its tasks go with it.
-    #[serde(default)]
-    cascade: bool,
-    /// Change it only if it is still at this version.
-    #[schemars(range(min = 1))]
-    expected_version: Option<i64>,
-    /// Why, for its history.
-    #[schemars(length(max = 2000))]
-    why: Option<String>,
-}
-
-impl Tool for Delete {
-    type Input = Input;
-    type Output = Removed;
+impl Deletes for Delete {
+    const KIND: Kind = Kind::Component;
     const NAME: &'static str = "component.delete";
     const TITLE: &'static str = "Delete a component";
-    const FACTS: Facts = Facts::WRITES_RECORDS;
+    const NAMERS: Option<&'static str> = Some("Its tasks go with it.");
 
     fn examples(&self) -> Vec<Example> {
         vec![
@@ -53,20 +32,5 @@ impl Tool for Delete {
                 expect: Expect::Fails(ErrorKind::Conflict),
             },
         ]
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        removed(output)
-    }
-
-    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
-        let id = RecordId::of(Kind::Component, &input.id)?;
-        deletion(&desk(&self.0, ctx)?, id, &edit(input.expected_version, input.why), input.cascade).await.map(Some)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let id = RecordId::of(Kind::Component, &input.id)?;
-        Ok(desk.delete(id, &edit(input.expected_version, input.why), input.cascade).await?)
     }
 }

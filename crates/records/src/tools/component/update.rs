@@ -1,21 +1,21 @@
 //! `component.update`
 
-use crate::Records;
-use crate::{Component, ComponentType, Interface, Kind, RecordId, Saved};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Example, Expect, Facts, Preview, Tool, ToolError};
+use toolhost_contract::{Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{changing, desk, edit, set, set_or_clear};
+use crate::tools::desk::{set, set_or_clear};
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Component, ComponentType, Edit, Interface, Kind, ProjectRecords, RecordId, Saved};
 
-pub(crate) struct Update(pub(crate) Records);
+pub(crate) struct Update;
 
 /// Changes the fields you give of a component; the others stay as they are.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// Which one, such as COMP-001.
     id: String,
@@ -34,15 +34,11 @@ pub(crate) struct Input {
     interfaces: Option<Vec<Interface>>,
     /// All features it serves.
     related_features: Option<Vec<String>>,
-    /// Change it only if it is still at this version.
-    #[schemars(range(min = 1))]
-    expected_version: Option<i64>,
-    /// Why, for its history.
-    #[schemars(length(max = 2000))]
-    why: Option<String>,
+    #[serde(flatten)]
+    edit: Edit,
 }
 
-impl Tool for Update {
+impl RecordTool for Update {
     type Input = Input;
     type Output = Saved<Component>;
     const NAME: &'static str = "component.update";
@@ -59,23 +55,12 @@ impl Tool for Update {
         }]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
+    fn changes(&self, _: &Ctx<'_>, input: &Input) -> Result<Option<RecordId>, ToolError> {
+        Ok(Some(RecordId::of(Kind::Component, &input.id)?))
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
-        let id = RecordId::of(Kind::Component, &input.id)?;
-        changing(ctx, &desk(&self.0, ctx)?, id, Self::TITLE).await.map(Some)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let edit = edit(input.expected_version, input.why);
-        let saved = desk.update::<Component>(&input.id, &edit, |content| {
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let saved = desk.update::<Component>(&input.id, &input.edit, |content| {
             set(&mut content.name, input.name);
             set(&mut content.component_type, input.component_type);
             set_or_clear(&mut content.other_type, input.other_type);

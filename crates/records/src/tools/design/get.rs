@@ -1,32 +1,28 @@
 //! `design.get`
 
-use crate::Records;
-use crate::{Component, Design, Query, Saved};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::cursor::number_cursor;
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
+use crate::tools::arguments::{InIteration, OfPage};
 use crate::tools::given;
 use crate::tools::sheet::{sheet, sheets};
-use toolhost_contract::cursor::{after_number, number_cursor};
+use crate::tools::tool::{RecordAnswer, RecordTool};
+use crate::{Component, Design, ProjectRecords, Query, Saved};
 
-pub(crate) struct Get(pub(crate) Records);
+pub(crate) struct Get;
 
 /// Reads the design: its style, data, technology and deployment, and its components.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
-    /// Most records of one answer.
-    #[schemars(range(min = 1, max = 1000))]
-    #[serde(default = "crate::tools::desk::limit_default")]
-    limit: i64,
-    /// `nextCursor` of the page before.
-    cursor: Option<String>,
+    #[serde(flatten)]
+    within: InIteration,
+    #[serde(flatten)]
+    page: OfPage,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -40,7 +36,14 @@ pub(crate) struct Output {
     next_cursor: Option<String>,
 }
 
-impl Tool for Get {
+impl RecordAnswer for Output {
+    fn text(&self) -> String {
+        let design = self.design.as_ref().map(|design| format!("{}\n\n", sheet(design))).unwrap_or_default();
+        format!("{design}{}", sheets("components", &self.components, self.next_cursor.as_ref()))
+    }
+}
+
+impl RecordTool for Get {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "design.get";
@@ -61,17 +64,11 @@ impl Tool for Get {
         }]
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        let design = output.design.as_ref().map(|design| format!("{}\n\n", sheet(design))).unwrap_or_default();
-        format!("{design}{}", sheets("components", &output.components, output.next_cursor.as_ref()))
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
-        let of_iteration = Query { iteration: Some(iteration), limit: input.limit, ..Query::default() };
-        let design = desk.list::<Design>(&of_iteration).await?.items.pop();
-        let page = desk.list::<Component>(&Query { after: after_number(input.cursor)?, ..of_iteration }).await?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
+        let query = Query { iteration: Some(iteration), ..input.page.query()? };
+        let design = desk.list::<Design>(&Query { after: None, ..query.clone() }).await?.items.pop();
+        let page = desk.list::<Component>(&query).await?;
         Ok(Output { design, components: page.items, next_cursor: number_cursor(page.next) })
     }
 }

@@ -1,20 +1,21 @@
 //! `design.update`
 
-use crate::Records;
-use crate::{DataModel, Design, Query, Saved, TechnologyStack};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, edit, iteration_of, set};
-use crate::tools::sheet::sheet;
+use crate::tools::arguments::InIteration;
+use crate::tools::desk::set;
+use crate::tools::tool::RecordTool;
+use crate::{DataModel, Design, Edit, ProjectRecords, Query, Saved, TechnologyStack};
 
-pub(crate) struct Update(pub(crate) Records);
+pub(crate) struct Update;
 
 /// Says what the design is besides its components. What you leave out stays as it is.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// Such as `three services behind a gateway`.
     architecture_style: Option<String>,
@@ -24,18 +25,13 @@ pub(crate) struct Input {
     technology_stack: Option<TechnologyStack>,
     /// How it is brought to where it runs.
     deployment: Option<String>,
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
-    /// Change it only if it is still at this version.
-    #[schemars(range(min = 1))]
-    expected_version: Option<i64>,
-    /// Why, for its history.
-    #[schemars(length(max = 2000))]
-    why: Option<String>,
+    #[serde(flatten)]
+    within: InIteration,
+    #[serde(flatten)]
+    edit: Edit,
 }
 
-impl Tool for Update {
+impl RecordTool for Update {
     type Input = Input;
     type Output = Saved<Design>;
     const NAME: &'static str = "design.update";
@@ -55,17 +51,8 @@ impl Tool for Update {
         }]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
         let fits = Query { iteration: Some(iteration), ..Query::default() };
         let change = |content: &mut Design| {
             set(&mut content.architecture_style, input.architecture_style);
@@ -74,8 +61,6 @@ impl Tool for Update {
             set(&mut content.deployment, input.deployment);
             Ok(())
         };
-        Ok(desk
-            .create_or_update(Design::default(), iteration, &fits, &edit(input.expected_version, input.why), change)
-            .await?)
+        Ok(desk.create_or_update(Design::default(), iteration, &fits, &input.edit, change).await?)
     }
 }

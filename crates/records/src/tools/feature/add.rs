@@ -1,21 +1,21 @@
 //! `feature.add`
 
-use crate::Records;
-use crate::{Feature, Saved, Status};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
+use crate::tools::arguments::InIteration;
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Feature, ProjectRecords, Saved, Status};
 
-pub(crate) struct Add(pub(crate) Records);
+pub(crate) struct Add;
 
 /// Keeps a new feature: what the product will have, to meet its requirements. It begins as pending.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// What it is called.
     #[schemars(length(min = 1, max = 500))]
@@ -31,12 +31,11 @@ pub(crate) struct Input {
     /// Features that must be there before.
     #[serde(default)]
     dependencies: Vec<String>,
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
+    #[serde(flatten)]
+    within: InIteration,
 }
 
-impl Tool for Add {
+impl RecordTool for Add {
     type Input = Input;
     type Output = Saved<Feature>;
     const NAME: &'static str = "feature.add";
@@ -66,17 +65,8 @@ impl Tool for Add {
         ]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
         let content = Feature {
             name: input.name,
             description: input.description,

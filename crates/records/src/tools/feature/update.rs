@@ -1,21 +1,21 @@
 //! `feature.update`
 
-use crate::Records;
-use crate::{Feature, Kind, RecordId, Saved};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Preview, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{changing, desk, edit, set, set_or_clear};
+use crate::tools::desk::{set, set_or_clear};
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Edit, Feature, Kind, ProjectRecords, RecordId, Saved};
 
-pub(crate) struct Update(pub(crate) Records);
+pub(crate) struct Update;
 
 /// Changes the fields you give of a feature; the others stay as they are.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// Which one, such as FEAT-001.
     id: String,
@@ -32,15 +32,11 @@ pub(crate) struct Input {
     estimated_effort: Option<String>,
     /// All features that must be there before.
     dependencies: Option<Vec<String>>,
-    /// Change it only if it is still at this version.
-    #[schemars(range(min = 1))]
-    expected_version: Option<i64>,
-    /// Why, for its history.
-    #[schemars(length(max = 2000))]
-    why: Option<String>,
+    #[serde(flatten)]
+    edit: Edit,
 }
 
-impl Tool for Update {
+impl RecordTool for Update {
     type Input = Input;
     type Output = Saved<Feature>;
     const NAME: &'static str = "feature.update";
@@ -61,23 +57,12 @@ impl Tool for Update {
         }]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
+    fn changes(&self, _: &Ctx<'_>, input: &Input) -> Result<Option<RecordId>, ToolError> {
+        Ok(Some(RecordId::of(Kind::Feature, &input.id)?))
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
-        let id = RecordId::of(Kind::Feature, &input.id)?;
-        changing(ctx, &desk(&self.0, ctx)?, id, Self::TITLE).await.map(Some)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let edit = edit(input.expected_version, input.why);
-        let saved = desk.update::<Feature>(&input.id, &edit, |content| {
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let saved = desk.update::<Feature>(&input.id, &input.edit, |content| {
             set(&mut content.name, input.name);
             set(&mut content.description, input.description);
             set(&mut content.requirement_ids, input.requirement_ids);

@@ -1,17 +1,15 @@
 //! `iteration.create`
 
-use crate::Records;
-use crate::{Inheritance, Iteration, NewIteration, Saved};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::desk;
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Inheritance, Iteration, NewIteration, ProjectRecords, Saved};
 
-pub(crate) struct Create(pub(crate) Records);
+pub(crate) struct Create;
 
 /// Begins a new iteration, which becomes the current one, with copies of what it inherits from its base.
 #[derive(Deserialize, JsonSchema)]
@@ -31,7 +29,7 @@ pub(crate) struct Input {
     inheritance: Inheritance,
 }
 
-impl Tool for Create {
+impl RecordTool for Create {
     type Input = Input;
     type Output = Saved<Iteration>;
     const NAME: &'static str = "iteration.create";
@@ -61,16 +59,7 @@ impl Tool for Create {
         ]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
         let new = NewIteration {
             title: input.title,
             description: input.description,

@@ -1,29 +1,26 @@
 //! `iteration.list`
 
-use crate::Records;
-use crate::{Iteration, Query, Saved};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::cursor::number_cursor;
+use toolhost_contract::{Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::desk;
+use crate::tools::arguments::OfPage;
 use crate::tools::given;
 use crate::tools::sheet::sheets;
-use toolhost_contract::cursor::{after_number, number_cursor};
+use crate::tools::tool::{RecordAnswer, RecordTool};
+use crate::{Iteration, ProjectRecords, Saved};
 
-pub(crate) struct List(pub(crate) Records);
+pub(crate) struct List;
 
 /// Lists the iterations, and says which one is current.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
-    /// Most records of one answer.
-    #[schemars(range(min = 1, max = 1000))]
-    #[serde(default = "crate::tools::desk::limit_default")]
-    limit: i64,
-    /// `nextCursor` of the page before.
-    cursor: Option<String>,
+    #[serde(flatten)]
+    page: OfPage,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -37,7 +34,13 @@ pub(crate) struct Output {
     next_cursor: Option<String>,
 }
 
-impl Tool for List {
+impl RecordAnswer for Output {
+    fn text(&self) -> String {
+        format!("current: {}\n\n{}", self.current, sheets("iterations", &self.items, self.next_cursor.as_ref()))
+    }
+}
+
+impl RecordTool for List {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "iteration.list";
@@ -54,13 +57,8 @@ impl Tool for List {
         }]
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        format!("current: {}\n\n{}", output.current, sheets("iterations", &output.items, output.next_cursor.as_ref()))
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let query = Query { after: after_number(input.cursor)?, limit: input.limit, ..Query::default() };
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let query = input.page.query()?;
         let page = desk.list(&query).await?;
         let current = desk.current_iteration().await?;
         Ok(Output { current, items: page.items, next_cursor: number_cursor(page.next) })

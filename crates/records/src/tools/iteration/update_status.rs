@@ -1,21 +1,20 @@
 //! `iteration.update_status`
 
-use crate::Records;
-use crate::{Iteration, IterationStatus, Kind, RecordError, RecordId, Saved};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, edit};
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Edit, Iteration, IterationStatus, Kind, ProjectRecords, RecordError, RecordId, Saved};
 
-pub(crate) struct UpdateStatus(pub(crate) Records);
+pub(crate) struct UpdateStatus;
 
 /// Moves an iteration on: draft to running; running to paused, completed or failed; paused and failed to running. `current` makes it the one that tools work in.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// Which one, such as ITER-001.
     id: String,
@@ -24,15 +23,11 @@ pub(crate) struct Input {
     /// Make it the current one.
     #[serde(default)]
     current: bool,
-    /// Change it only if it is still at this version.
-    #[schemars(range(min = 1))]
-    expected_version: Option<i64>,
-    /// Why, for its history.
-    #[schemars(length(max = 2000))]
-    why: Option<String>,
+    #[serde(flatten)]
+    edit: Edit,
 }
 
-impl Tool for UpdateStatus {
+impl RecordTool for UpdateStatus {
     type Input = Input;
     type Output = Saved<Iteration>;
     const NAME: &'static str = "iteration.update_status";
@@ -58,25 +53,15 @@ impl Tool for UpdateStatus {
         ]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
         let id = RecordId::of(Kind::Iteration, &input.id)?;
         let saved = match input.new_status {
             Some(status) => {
-                let edit = edit(input.expected_version, input.why);
-                return Ok(desk.move_iteration(&input.id, status, &edit, input.current).await?);
+                return Ok(desk.move_iteration(&input.id, status, &input.edit, input.current).await?);
             }
             None => {
                 let saved: Saved<Iteration> = desk.get(&input.id).await?;
-                if let Some(expected) = input.expected_version.filter(|expected| *expected != saved.version) {
+                if let Some(expected) = input.edit.expected_version.filter(|expected| *expected != saved.version) {
                     return Err(RecordError::Stale { id, expected, found: saved.version }.into());
                 }
                 saved

@@ -1,21 +1,21 @@
 //! `memory.promote_to_decision`
 
-use crate::Records;
-use crate::{Decision, Saved};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
+use crate::tools::arguments::InIteration;
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Decision, ProjectRecords, Saved};
 
-pub(crate) struct PromoteToDecision(pub(crate) Records);
+pub(crate) struct PromoteToDecision;
 
 /// Keeps a decision of the project, made of an insight, an issue or a learning.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// What was decided about.
     #[schemars(length(min = 1, max = 500))]
@@ -30,12 +30,11 @@ pub(crate) struct Input {
     consequences: Vec<String>,
     /// The insight, issue or learning it is made of, such as INS-001. Each becomes one decision at most.
     source_id: Option<String>,
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
+    #[serde(flatten)]
+    within: InIteration,
 }
 
-impl Tool for PromoteToDecision {
+impl RecordTool for PromoteToDecision {
     type Input = Input;
     type Output = Saved<Decision>;
     const NAME: &'static str = "memory.promote_to_decision";
@@ -71,17 +70,8 @@ impl Tool for PromoteToDecision {
         ]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
         let content = Decision {
             title: input.title,
             context: input.context,

@@ -1,21 +1,21 @@
 //! `memory.promote_to_pattern`
 
-use crate::Records;
-use crate::{Pattern, Saved};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
+use crate::tools::arguments::InIteration;
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Pattern, ProjectRecords, Saved};
 
-pub(crate) struct PromoteToPattern(pub(crate) Records);
+pub(crate) struct PromoteToPattern;
 
 /// Keeps a way of doing things in the project, made of an insight, an issue or a learning.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// What it is called.
     #[schemars(length(min = 1, max = 500))]
@@ -33,12 +33,11 @@ pub(crate) struct Input {
     code_example: Option<String>,
     /// The insight, issue or learning it is made of, such as INS-001. Each becomes one pattern at most.
     source_id: Option<String>,
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
+    #[serde(flatten)]
+    within: InIteration,
 }
 
-impl Tool for PromoteToPattern {
+impl RecordTool for PromoteToPattern {
     type Input = Input;
     type Output = Saved<Pattern>;
     const NAME: &'static str = "memory.promote_to_pattern";
@@ -59,17 +58,8 @@ impl Tool for PromoteToPattern {
         }]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
         let content = Pattern {
             name: input.name,
             description: input.description,

@@ -1,22 +1,23 @@
 //! `memory.query`
 
-use crate::Records;
-use crate::{Found, Kind, Search, SearchScope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
+use crate::tools::arguments::InIteration;
 use crate::tools::sheet::listed;
+use crate::tools::tool::{RecordAnswer, RecordTool};
+use crate::{Found, Kind, ProjectRecords, Search, SearchScope};
 
-pub(crate) struct Query(pub(crate) Records);
+pub(crate) struct Query;
 
 /// Searches what was learnt: decisions and patterns of the project, insights, issues and learnings of its iterations.
 /// The best matches come first, newer ones before older ones; misspelt words, other forms of a word and Chinese are found,
 /// too. Without keywords, the newest.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// `project`: all iterations; `iteration`: only what was kept in one; `smart`: all, but what is of the current
     /// iteration, critical or still open comes earlier.
@@ -36,9 +37,8 @@ pub(crate) struct Input {
     /// Longest answer, in tokens; the rest is left out.
     #[schemars(range(min = 1))]
     max_tokens: Option<usize>,
-    /// The number of an iteration; the current one if left out.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
+    #[serde(flatten)]
+    within: InIteration,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -68,6 +68,16 @@ pub(crate) struct Output {
     left_out: usize,
 }
 
+impl RecordAnswer for Output {
+    fn text(&self) -> String {
+        let mut text = listed("memories found", &self.items);
+        if self.left_out > 0 {
+            text.push_str(&format!("\n\n{} more were left out: raise `maxTokens` or ask for less", self.left_out));
+        }
+        text
+    }
+}
+
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Item {
@@ -94,7 +104,7 @@ fn answers_default() -> usize {
     20
 }
 
-impl Tool for Query {
+impl RecordTool for Query {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "memory.query";
@@ -135,26 +145,12 @@ impl Tool for Query {
         ]
     }
 
-    fn render(&self, output: &Output) -> String {
-        let mut text = listed("memories found", &output.items);
-        if output.left_out > 0 {
-            text.push_str(&format!("\n\n{} more were left out: raise `maxTokens` or ask for less", output.left_out));
-        }
-        text
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let scope = match (input.scope, input.iteration) {
-            (Scope::Project, None) => SearchScope::Project,
-            (scope, iteration) => {
-                let iteration = iteration_of(&desk, iteration).await?;
-                match scope {
-                    Scope::Project => SearchScope::Project,
-                    Scope::Iteration => SearchScope::Iteration(iteration),
-                    Scope::Smart => SearchScope::Smart(iteration),
-                }
-            }
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
+        let scope = match input.scope {
+            Scope::Project => SearchScope::Project,
+            Scope::Iteration => SearchScope::Iteration(iteration),
+            Scope::Smart => SearchScope::Smart(iteration),
         };
         let kinds = match input.category {
             Category::All => Vec::new(),

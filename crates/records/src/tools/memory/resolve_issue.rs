@@ -1,34 +1,29 @@
 //! `memory.resolve_issue`
 
-use crate::Records;
-use crate::{Issue, Kind, RecordError, RecordId, Saved};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, edit};
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Edit, Issue, Kind, ProjectRecords, RecordError, RecordId, Saved};
 
-pub(crate) struct ResolveIssue(pub(crate) Records);
+pub(crate) struct ResolveIssue;
 
 /// Says that an issue is resolved, and how.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// Which one, such as ISS-001.
     id: String,
     /// How.
     resolution: Option<String>,
-    /// Change it only if it is still at this version.
-    #[schemars(range(min = 1))]
-    expected_version: Option<i64>,
-    /// Why, for its history.
-    #[schemars(length(max = 2000))]
-    why: Option<String>,
+    #[serde(flatten)]
+    edit: Edit,
 }
 
-impl Tool for ResolveIssue {
+impl RecordTool for ResolveIssue {
     type Input = Input;
     type Output = Saved<Issue>;
     const NAME: &'static str = "memory.resolve_issue";
@@ -57,20 +52,10 @@ impl Tool for ResolveIssue {
         ]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
         let now = desk.now_ms();
         let record = RecordId::of(Kind::Issue, &input.id)?;
-        let edit = edit(input.expected_version, input.why);
-        let saved = desk.update::<Issue>(&input.id, &edit, |content| {
+        let saved = desk.update::<Issue>(&input.id, &input.edit, |content| {
             if content.resolved {
                 let (from, expected) = ("resolved already".to_owned(), "open".to_owned());
                 return Err(RecordError::NotInState { id: record, from, expected });

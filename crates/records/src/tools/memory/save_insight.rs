@@ -1,21 +1,21 @@
 //! `memory.save_insight`
 
-use crate::Records;
-use crate::{Importance, Insight, Saved};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
+use crate::tools::arguments::InIteration;
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::{Once, RecordTool};
+use crate::{Importance, Insight, ProjectRecords};
 
-pub(crate) struct SaveInsight(pub(crate) Records);
+pub(crate) struct SaveInsight;
 
 /// Remembers something you noticed, for this iteration and later ones. What is already there is not kept twice.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// The stage of the work, such as design or coding.
     #[schemars(length(min = 1, max = 100))]
@@ -26,23 +26,13 @@ pub(crate) struct Input {
     /// How much it matters.
     #[serde(default = "importance_default")]
     importance: Importance,
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Output {
     #[serde(flatten)]
-    saved: Saved<Insight>,
-    /// It was already there, and nothing was added.
-    duplicate: bool,
+    within: InIteration,
 }
 
-impl Tool for SaveInsight {
+impl RecordTool for SaveInsight {
     type Input = Input;
-    type Output = Output;
+    type Output = Once<Insight>;
     const NAME: &'static str = "memory.save_insight";
     const TITLE: &'static str = "Save an insight";
     const FACTS: Facts = Facts::WRITES_RECORDS;
@@ -70,25 +60,10 @@ impl Tool for SaveInsight {
         ]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.saved.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        let note = if output.duplicate { "already there\n" } else { "" };
-        format!("{note}{}", sheet(&output.saved))
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
-        let (saved, new) = desk
-            .create_once(
-                Insight { stage: input.stage, content: input.content, importance: input.importance },
-                iteration,
-            )
-            .await?;
-        Ok(Output { saved, duplicate: !new })
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
+        let insight = Insight { stage: input.stage, content: input.content, importance: input.importance };
+        Once::keep(desk, insight, iteration).await
     }
 }
 

@@ -1,20 +1,20 @@
 //! `memory.save_issue`
 
-use crate::Records;
-use crate::{Issue, Saved};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
-use crate::tools::sheet::sheet;
+use crate::tools::arguments::InIteration;
+use crate::tools::tool::{Once, RecordTool};
+use crate::{Issue, ProjectRecords};
 
-pub(crate) struct SaveIssue(pub(crate) Records);
+pub(crate) struct SaveIssue;
 
 /// Remembers something that is wrong, until it is resolved. What is already there is not kept twice.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// The stage of the work, such as design or coding.
     #[schemars(length(min = 1, max = 100))]
@@ -22,23 +22,13 @@ pub(crate) struct Input {
     /// What is to be remembered.
     #[schemars(length(min = 1))]
     content: String,
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Output {
     #[serde(flatten)]
-    saved: Saved<Issue>,
-    /// It was already there, and nothing was added.
-    duplicate: bool,
+    within: InIteration,
 }
 
-impl Tool for SaveIssue {
+impl RecordTool for SaveIssue {
     type Input = Input;
-    type Output = Output;
+    type Output = Once<Issue>;
     const NAME: &'static str = "memory.save_issue";
     const TITLE: &'static str = "Save an issue";
     const FACTS: Facts = Facts::WRITES_RECORDS;
@@ -57,30 +47,10 @@ impl Tool for SaveIssue {
         }]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.saved.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        let note = if output.duplicate { "already there\n" } else { "" };
-        format!("{note}{}", sheet(&output.saved))
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
-        let (saved, new) = desk
-            .create_once(
-                Issue {
-                    stage: input.stage,
-                    content: input.content,
-                    resolved: false,
-                    resolution: None,
-                    resolved_at_ms: None,
-                },
-                iteration,
-            )
-            .await?;
-        Ok(Output { saved, duplicate: !new })
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
+        let (stage, content) = (input.stage, input.content);
+        let issue = Issue { stage, content, resolved: false, resolution: None, resolved_at_ms: None };
+        Once::keep(desk, issue, iteration).await
     }
 }

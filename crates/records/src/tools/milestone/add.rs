@@ -1,21 +1,21 @@
 //! `milestone.add`
 
-use crate::Records;
-use crate::{Milestone, Saved};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
+use crate::tools::arguments::InIteration;
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Milestone, ProjectRecords, Saved};
 
-pub(crate) struct Add(pub(crate) Records);
+pub(crate) struct Add;
 
 /// Keeps a new milestone: features that are done together, by a date.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// What it is called.
     #[schemars(length(min = 1, max = 500))]
@@ -26,12 +26,11 @@ pub(crate) struct Input {
     /// The date, such as 2026-12-24.
     #[schemars(regex(pattern = r"^([0-9]{4}-[0-9]{2}-[0-9]{2}.*)?$"))]
     deadline: Option<String>,
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
+    #[serde(flatten)]
+    within: InIteration,
 }
 
-impl Tool for Add {
+impl RecordTool for Add {
     type Input = Input;
     type Output = Saved<Milestone>;
     const NAME: &'static str = "milestone.add";
@@ -48,17 +47,8 @@ impl Tool for Add {
         }]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
         let content = Milestone {
             name: input.name,
             features: input.features,

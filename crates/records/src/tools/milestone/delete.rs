@@ -1,37 +1,19 @@
 //! `milestone.delete`
 
-use crate::Records;
-use crate::{Kind, RecordId, Removed};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Example, Expect, Facts, Preview, Tool, ToolError};
+use toolhost_contract::{Example, Expect};
 
-use crate::tools::desk::{deletion, desk, edit, removed};
+use crate::Kind;
+use crate::tools::delete::Deletes;
 use crate::tools::given;
 
-pub(crate) struct Delete(pub(crate) Records);
+pub(crate) struct Delete;
 
-/// Deletes a milestone. Its history is kept: `record.restore` brings it back.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct Input {
-    /// Which one, such as MILE-001.
-    id: String,
-    /// Change it only if it is still at this version.
-    #[schemars(range(min = 1))]
-    expected_version: Option<i64>,
-    /// Why, for its history.
-    #[schemars(length(max = 2000))]
-    why: Option<String>,
-}
-
-impl Tool for Delete {
-    type Input = Input;
-    type Output = Removed;
+impl Deletes for Delete {
+    const KIND: Kind = Kind::Milestone;
     const NAME: &'static str = "milestone.delete";
     const TITLE: &'static str = "Delete a milestone";
-    const FACTS: Facts = Facts::WRITES_RECORDS;
+    const NAMERS: Option<&'static str> = None;
 
     fn examples(&self) -> Vec<Example> {
         vec![Example {
@@ -41,20 +23,5 @@ impl Tool for Delete {
             before: &[given::REQUIREMENT, given::FEATURE, given::MILESTONE],
             expect: Expect::Data(&[("/deleted/0", r#""MILE-001""#)]),
         }]
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        removed(output)
-    }
-
-    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
-        let id = RecordId::of(Kind::Milestone, &input.id)?;
-        deletion(&desk(&self.0, ctx)?, id, &edit(input.expected_version, input.why), false).await.map(Some)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let id = RecordId::of(Kind::Milestone, &input.id)?;
-        Ok(desk.delete(id, &edit(input.expected_version, input.why), false).await?)
     }
 }

@@ -1,46 +1,31 @@
 //! `milestone.list`
 
-use crate::Records;
-use crate::{Milestone, Query, Saved};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
+use crate::tools::arguments::{InIteration, OfPage};
 use crate::tools::given;
-use crate::tools::sheet::sheets;
-use toolhost_contract::cursor::{after_number, number_cursor};
+use crate::tools::tool::{Listed, RecordTool};
+use crate::{Milestone, ProjectRecords, Query, Saved};
 
-pub(crate) struct List(pub(crate) Records);
+pub(crate) struct List;
 
 /// Lists milestones.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct Input {
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
-    /// Most records of one answer.
-    #[schemars(range(min = 1, max = 1000))]
-    #[serde(default = "crate::tools::desk::limit_default")]
-    limit: i64,
-    /// `nextCursor` of the page before.
-    cursor: Option<String>,
-}
-
-#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Output {
-    items: Vec<Saved<Milestone>>,
-    /// Pass it as `cursor` for the next page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
+#[schemars(extend("additionalProperties" = false))]
+pub(crate) struct Input {
+    #[serde(flatten)]
+    within: InIteration,
+    #[serde(flatten)]
+    page: OfPage,
 }
 
-impl Tool for List {
+impl RecordTool for List {
     type Input = Input;
-    type Output = Output;
+    type Output = Listed<Saved<Milestone>>;
     const NAME: &'static str = "milestone.list";
     const TITLE: &'static str = "List milestones";
     const FACTS: Facts = Facts::READS;
@@ -55,20 +40,10 @@ impl Tool for List {
         }]
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        sheets("milestones", &output.items, output.next_cursor.as_ref())
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
-        let query = Query {
-            iteration: Some(iteration),
-            after: after_number(input.cursor)?,
-            limit: input.limit,
-            ..Query::default()
-        };
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
+        let query = Query { iteration: Some(iteration), ..input.page.query()? };
         let page = desk.list(&query).await?;
-        Ok(Output { items: page.items, next_cursor: number_cursor(page.next) })
+        Ok(Listed::new("milestones", page))
     }
 }

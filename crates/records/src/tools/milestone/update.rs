@@ -1,21 +1,21 @@
 //! `milestone.update`
 
-use crate::Records;
-use crate::{Kind, Milestone, RecordId, Saved};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Example, Expect, Facts, Preview, Tool, ToolError};
+use toolhost_contract::{Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{changing, desk, edit, set, set_or_clear};
+use crate::tools::desk::{set, set_or_clear};
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Edit, Kind, Milestone, ProjectRecords, RecordId, Saved};
 
-pub(crate) struct Update(pub(crate) Records);
+pub(crate) struct Update;
 
 /// Changes the fields you give of a milestone; the others stay as they are.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// Which one, such as MILE-001.
     id: String,
@@ -27,15 +27,11 @@ pub(crate) struct Input {
     /// The date, such as 2026-12-24; empty for none.
     #[schemars(regex(pattern = r"^([0-9]{4}-[0-9]{2}-[0-9]{2}.*)?$"))]
     deadline: Option<String>,
-    /// Change it only if it is still at this version.
-    #[schemars(range(min = 1))]
-    expected_version: Option<i64>,
-    /// Why, for its history.
-    #[schemars(length(max = 2000))]
-    why: Option<String>,
+    #[serde(flatten)]
+    edit: Edit,
 }
 
-impl Tool for Update {
+impl RecordTool for Update {
     type Input = Input;
     type Output = Saved<Milestone>;
     const NAME: &'static str = "milestone.update";
@@ -52,23 +48,12 @@ impl Tool for Update {
         }]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
+    fn changes(&self, _: &Ctx<'_>, input: &Input) -> Result<Option<RecordId>, ToolError> {
+        Ok(Some(RecordId::of(Kind::Milestone, &input.id)?))
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
-        let id = RecordId::of(Kind::Milestone, &input.id)?;
-        changing(ctx, &desk(&self.0, ctx)?, id, Self::TITLE).await.map(Some)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let edit = edit(input.expected_version, input.why);
-        let saved = desk.update::<Milestone>(&input.id, &edit, |content| {
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let saved = desk.update::<Milestone>(&input.id, &input.edit, |content| {
             set(&mut content.name, input.name);
             set(&mut content.features, input.features);
             set_or_clear(&mut content.deadline, input.deadline);

@@ -1,17 +1,15 @@
 //! `persona.add`
 
-use crate::Records;
-use crate::{Persona, Saved};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::desk;
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Persona, ProjectRecords, Saved};
 
-pub(crate) struct Add(pub(crate) Records);
+pub(crate) struct Add;
 
 /// Keeps a new persona: a name under which an agent works.
 #[derive(Deserialize, JsonSchema)]
@@ -28,7 +26,7 @@ pub(crate) struct Input {
     personality: String,
 }
 
-impl Tool for Add {
+impl RecordTool for Add {
     type Input = Input;
     type Output = Saved<Persona>;
     const NAME: &'static str = "persona.add";
@@ -54,16 +52,7 @@ impl Tool for Add {
         ]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
         let content = Persona { name: input.name, role: input.role, personality: input.personality };
         Ok(desk.create(content, 0, None).await?)
     }

@@ -1,43 +1,29 @@
 //! `persona.list`
 
-use crate::Records;
-use crate::{Persona, Query, Saved};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::desk;
+use crate::tools::arguments::OfPage;
 use crate::tools::given;
-use crate::tools::sheet::sheets;
-use toolhost_contract::cursor::{after_number, number_cursor};
+use crate::tools::tool::{Listed, RecordTool};
+use crate::{Persona, ProjectRecords, Saved};
 
-pub(crate) struct List(pub(crate) Records);
+pub(crate) struct List;
 
 /// Lists the personas of the project.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct Input {
-    /// Most records of one answer.
-    #[schemars(range(min = 1, max = 1000))]
-    #[serde(default = "crate::tools::desk::limit_default")]
-    limit: i64,
-    /// `nextCursor` of the page before.
-    cursor: Option<String>,
-}
-
-#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Output {
-    items: Vec<Saved<Persona>>,
-    /// Pass it as `cursor` for the next page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
+#[schemars(extend("additionalProperties" = false))]
+pub(crate) struct Input {
+    #[serde(flatten)]
+    page: OfPage,
 }
 
-impl Tool for List {
+impl RecordTool for List {
     type Input = Input;
-    type Output = Output;
+    type Output = Listed<Saved<Persona>>;
     const NAME: &'static str = "persona.list";
     const TITLE: &'static str = "List personas";
     const FACTS: Facts = Facts::READS;
@@ -52,14 +38,7 @@ impl Tool for List {
         }]
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        sheets("personas", &output.items, output.next_cursor.as_ref())
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let query = Query { after: after_number(input.cursor)?, limit: input.limit, ..Query::default() };
-        let page = desk.list(&query).await?;
-        Ok(Output { items: page.items, next_cursor: number_cursor(page.next) })
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        Ok(Listed::new("personas", desk.list(&input.page.query()?).await?))
     }
 }

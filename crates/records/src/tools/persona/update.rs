@@ -1,21 +1,21 @@
 //! `persona.update`
 
-use crate::Records;
-use crate::{Kind, Persona, RecordId, Saved};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Example, Expect, Facts, Preview, Tool, ToolError};
+use toolhost_contract::{Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{changing, desk, edit, set};
+use crate::tools::desk::set;
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Edit, Kind, Persona, ProjectRecords, RecordId, Saved};
 
-pub(crate) struct Update(pub(crate) Records);
+pub(crate) struct Update;
 
 /// Changes the fields you give of a persona; the others stay as they are.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// Which one, such as PERS-001.
     id: String,
@@ -26,15 +26,11 @@ pub(crate) struct Input {
     role: Option<String>,
     /// How it works and speaks.
     personality: Option<String>,
-    /// Change it only if it is still at this version.
-    #[schemars(range(min = 1))]
-    expected_version: Option<i64>,
-    /// Why, for its history.
-    #[schemars(length(max = 2000))]
-    why: Option<String>,
+    #[serde(flatten)]
+    edit: Edit,
 }
 
-impl Tool for Update {
+impl RecordTool for Update {
     type Input = Input;
     type Output = Saved<Persona>;
     const NAME: &'static str = "persona.update";
@@ -51,23 +47,12 @@ impl Tool for Update {
         }]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
+    fn changes(&self, _: &Ctx<'_>, input: &Input) -> Result<Option<RecordId>, ToolError> {
+        Ok(Some(RecordId::of(Kind::Persona, &input.id)?))
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
-        let id = RecordId::of(Kind::Persona, &input.id)?;
-        changing(ctx, &desk(&self.0, ctx)?, id, Self::TITLE).await.map(Some)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let edit = edit(input.expected_version, input.why);
-        let saved = desk.update::<Persona>(&input.id, &edit, |content| {
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let saved = desk.update::<Persona>(&input.id, &input.edit, |content| {
             set(&mut content.name, input.name);
             set(&mut content.role, input.role);
             set(&mut content.personality, input.personality);

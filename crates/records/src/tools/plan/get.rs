@@ -1,34 +1,30 @@
 //! `plan.get`
 
-use crate::Records;
-use crate::{Milestone, Query, Saved, Status, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::cursor::number_cursor;
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
+use crate::tools::arguments::{InIteration, OfPage};
 use crate::tools::given;
 use crate::tools::sheet::{listed, sheets};
-use toolhost_contract::cursor::{after_number, number_cursor};
+use crate::tools::tool::{RecordAnswer, RecordTool};
+use crate::{Milestone, ProjectRecords, Query, Saved, Status, Task};
 
-pub(crate) struct Get(pub(crate) Records);
+pub(crate) struct Get;
 
 /// Reads the plan: its milestones and its tasks.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// Only tasks in this state.
     status_filter: Option<Status>,
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
-    /// Most records of one answer.
-    #[schemars(range(min = 1, max = 1000))]
-    #[serde(default = "crate::tools::desk::limit_default")]
-    limit: i64,
-    /// `nextCursor` of the page before.
-    cursor: Option<String>,
+    #[serde(flatten)]
+    within: InIteration,
+    #[serde(flatten)]
+    page: OfPage,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -40,7 +36,17 @@ pub(crate) struct Output {
     next_cursor: Option<String>,
 }
 
-impl Tool for Get {
+impl RecordAnswer for Output {
+    fn text(&self) -> String {
+        format!(
+            "{}\n\n{}",
+            listed("milestones", &self.milestones),
+            sheets("tasks", &self.tasks, self.next_cursor.as_ref())
+        )
+    }
+}
+
+impl RecordTool for Get {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "plan.get";
@@ -61,21 +67,12 @@ impl Tool for Get {
         }]
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        format!(
-            "{}\n\n{}",
-            listed("milestones", &output.milestones),
-            sheets("tasks", &output.tasks, output.next_cursor.as_ref())
-        )
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
-        let of_iteration = Query { iteration: Some(iteration), limit: input.limit, ..Query::default() };
-        let milestones = desk.list(&of_iteration).await?.items;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
+        let query = Query { iteration: Some(iteration), ..input.page.query()? };
+        let milestones = desk.list(&Query { after: None, ..query.clone() }).await?.items;
         let state = input.status_filter.map(|status| status.as_str().to_owned());
-        let page = desk.list(&Query { state, after: after_number(input.cursor)?, ..of_iteration }).await?;
+        let page = desk.list(&Query { state, ..query }).await?;
         Ok(Output { milestones, tasks: page.items, next_cursor: number_cursor(page.next) })
     }
 }

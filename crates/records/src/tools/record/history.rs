@@ -1,17 +1,16 @@
 //! `record.history`
 
-use crate::Records;
-use crate::{RecordId, Version};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::desk;
 use crate::tools::given;
 use crate::tools::sheet::listed;
+use crate::tools::tool::{RecordAnswer, RecordTool};
+use crate::{ProjectRecords, RecordId, Version};
 
-pub(crate) struct History(pub(crate) Records);
+pub(crate) struct History;
 
 /// Shows every version of a record of any kind, the newest first: who changed it, when, how and why. Deleted records, too.
 #[derive(Deserialize, JsonSchema)]
@@ -35,7 +34,13 @@ pub(crate) struct Output {
     versions: Vec<Version>,
 }
 
-impl Tool for History {
+impl RecordAnswer for Output {
+    fn text(&self) -> String {
+        format!("{}\n\n{}", self.id, listed("versions", &self.versions))
+    }
+}
+
+impl RecordTool for History {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "record.history";
@@ -59,12 +64,7 @@ impl Tool for History {
         }]
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        format!("{}\n\n{}", output.id, listed("versions", &output.versions))
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
         let id = any_id(&input.id)?;
         Ok(Output { id: id.to_string(), versions: desk.history(id, input.before, input.limit).await? })
     }

@@ -1,33 +1,29 @@
 //! `record.restore`
 
-use crate::RecordError;
-use crate::Records;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Preview, ToolError};
 
-use crate::tools::desk::{desk, edit, pretty};
+use crate::tools::desk::pretty;
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::{RecordAnswer, RecordTool};
+use crate::{Edit, ProjectRecords, RecordError};
 
-pub(crate) struct Restore(pub(crate) Records);
+pub(crate) struct Restore;
 
 /// Makes a record what it was at a version, also one that was deleted. That is a new version: nothing is lost. A state that follows rules, such as a task's, stays as it is.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// Which one, such as REQ-001.
     id: String,
     /// The version; `record.history` shows them.
     #[schemars(range(min = 1))]
     version: i64,
-    /// Change it only if it is still at this version.
-    #[schemars(range(min = 1))]
-    expected_version: Option<i64>,
-    /// Why, for its history.
-    #[schemars(length(max = 2000))]
-    why: Option<String>,
+    #[serde(flatten)]
+    edit: Edit,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -38,7 +34,9 @@ pub(crate) struct Output {
     content: serde_json::Value,
 }
 
-impl Tool for Restore {
+impl RecordAnswer for Output {}
+
+impl RecordTool for Restore {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "record.restore";
@@ -64,12 +62,8 @@ impl Tool for Restore {
         ]
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
-        let (desk, id) = (desk(&self.0, ctx)?, super::history::any_id(&input.id)?);
+    async fn preview(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Option<Preview>, ToolError> {
+        let id = super::history::any_id(&input.id)?;
         let then = desk.version(id, input.version).await?;
         // Where it was deleted, nothing is there now.
         let now = match desk.get_any(id).await {
@@ -82,10 +76,9 @@ impl Tool for Restore {
         Ok(Some(Preview { summary, detail, left_out: 0, rests_on: serde_json::Value::Null }))
     }
 
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
         let id = super::history::any_id(&input.id)?;
-        let stored = desk.restore(id, input.version, &edit(input.expected_version, input.why)).await?;
+        let stored = desk.restore(id, input.version, &input.edit).await?;
         Ok(Output { id: stored.id.to_string(), version: stored.version, content: stored.body })
     }
 }

@@ -1,20 +1,20 @@
 //! `requirement.create`
 
-use crate::Records;
-use crate::{Category, Priority, Requirement, Saved};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
-use crate::tools::sheet::sheet;
+use crate::tools::arguments::InIteration;
+use crate::tools::tool::RecordTool;
+use crate::{Category, Priority, ProjectRecords, Requirement, Saved};
 
-pub(crate) struct Create(pub(crate) Records);
+pub(crate) struct Create;
 
 /// Keeps a new requirement: what must be true of the product. Its id (REQ-001, …) is in the answer.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// What it is called.
     #[schemars(length(min = 1, max = 500))]
@@ -27,12 +27,11 @@ pub(crate) struct Input {
     category: Category,
     /// How one sees that it holds, one sentence each.
     acceptance_criteria: Vec<String>,
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
+    #[serde(flatten)]
+    within: InIteration,
 }
 
-impl Tool for Create {
+impl RecordTool for Create {
     type Input = Input;
     type Output = Saved<Requirement>;
     const NAME: &'static str = "requirement.create";
@@ -62,17 +61,8 @@ impl Tool for Create {
         ]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
         let content = Requirement {
             title: input.title,
             description: input.description,

@@ -1,36 +1,32 @@
 //! `requirement.list`
 
-use crate::Records;
-use crate::{Category, Feature, Kind, Priority, Query, RecordError, Requirement, Saved};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::cursor::number_cursor;
+use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
+use crate::tools::arguments::{InIteration, OfPage};
 use crate::tools::given;
 use crate::tools::sheet::{listed, sheets};
-use toolhost_contract::cursor::{after_number, number_cursor};
+use crate::tools::tool::{RecordAnswer, RecordTool};
+use crate::{Category, Feature, Kind, Priority, ProjectRecords, Query, RecordError, Requirement, Saved};
 
-pub(crate) struct List(pub(crate) Records);
+pub(crate) struct List;
 
 /// Lists requirements, with the features that are to meet each of them.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// Only those that matter so much.
     priority: Option<Priority>,
     /// Only those of this category.
     category: Option<Category>,
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
-    /// Most records of one answer.
-    #[schemars(range(min = 1, max = 1000))]
-    #[serde(default = "crate::tools::desk::limit_default")]
-    limit: i64,
-    /// `nextCursor` of the page before.
-    cursor: Option<String>,
+    #[serde(flatten)]
+    within: InIteration,
+    #[serde(flatten)]
+    page: OfPage,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -43,7 +39,17 @@ pub(crate) struct Output {
     next_cursor: Option<String>,
 }
 
-impl Tool for List {
+impl RecordAnswer for Output {
+    fn text(&self) -> String {
+        format!(
+            "{}\n\nfeatures\n{}",
+            sheets("requirements", &self.requirements, self.next_cursor.as_ref()),
+            listed("features", &self.features)
+        )
+    }
+}
+
+impl RecordTool for List {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "requirement.list";
@@ -68,30 +74,21 @@ impl Tool for List {
         }]
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        format!(
-            "{}\n\nfeatures\n{}",
-            sheets("requirements", &output.requirements, output.next_cursor.as_ref()),
-            listed("features", &output.features)
-        )
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
         let fits = |one: &Requirement| {
             input.priority.is_none_or(|wanted| one.priority == wanted)
                 && input.category.is_none_or(|wanted| one.category == wanted)
         };
-        let after = after_number(input.cursor)?;
-        let mut query = Query { iteration: Some(iteration), after, limit: input.limit, ..Query::default() };
+        let limit = input.page.limit;
+        let mut query = Query { iteration: Some(iteration), ..input.page.query()? };
         let mut found: Vec<Saved<Requirement>> = Vec::new();
         // A page is as full as it can be, however few of the requirements fit.
         let next = loop {
             let page = desk.list::<Requirement>(&query).await?;
             found.extend(page.items.into_iter().filter(|one| fits(&one.content)));
             query.after = page.next;
-            let left = input.limit - i64::try_from(found.len()).unwrap_or(i64::MAX);
+            let left = limit - i64::try_from(found.len()).unwrap_or(i64::MAX);
             if left <= 0 || page.next.is_none() {
                 break page.next;
             }

@@ -1,21 +1,23 @@
 //! `task.claim`
 
-use crate::Records;
-use crate::{Kind, RecordId, Saved, Task};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{claimant, desk, iteration_of};
+use crate::tools::arguments::InIteration;
+use crate::tools::desk::claimant;
 use crate::tools::given;
 use crate::tools::sheet::sheet;
+use crate::tools::tool::{RecordAnswer, RecordTool};
+use crate::{Kind, ProjectRecords, RecordId, Saved, Task};
 
-pub(crate) struct Claim(pub(crate) Records);
+pub(crate) struct Claim;
 
 /// Takes a task to work on, so that nobody else does: it becomes in_progress and is yours until the lease ends. Without an id, the first ready one. Claim it again to hold it for longer; complete or block it to let it go.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// Which one; the first that is ready if left out.
     id: Option<String>,
@@ -23,9 +25,8 @@ pub(crate) struct Input {
     #[schemars(range(min = 1, max = 604_800))]
     #[serde(default = "lease_default")]
     lease_seconds: i64,
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
+    #[serde(flatten)]
+    within: InIteration,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -38,7 +39,23 @@ pub(crate) struct Output {
     taken_over: bool,
 }
 
-impl Tool for Claim {
+impl RecordAnswer for Output {
+    fn text(&self) -> String {
+        let Some(task) = &self.task else { return "no task is ready".to_owned() };
+        let note = if self.taken_over {
+            "somebody else held it and let the lease end: look for what is already done\n"
+        } else {
+            ""
+        };
+        format!("yours\n{note}{}", sheet(task))
+    }
+
+    fn revision(&self) -> Option<String> {
+        self.task.as_ref().and_then(Saved::revision)
+    }
+}
+
+impl RecordTool for Claim {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "task.claim";
@@ -68,23 +85,8 @@ impl Tool for Claim {
         ]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.task.as_ref().and_then(Saved::revision)
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        let Some(task) = &output.task else { return "no task is ready".to_owned() };
-        let note = if output.taken_over {
-            "somebody else held it and let the lease end: look for what is already done\n"
-        } else {
-            ""
-        };
-        format!("yours\n{note}{}", sheet(task))
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
+    async fn run(&self, ctx: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
         let id = input.id.as_deref().map(|id| RecordId::of(Kind::Task, id)).transpose()?;
         let lease_ms = input.lease_seconds.saturating_mul(1000);
         let claim = desk.claim(id, Some(iteration), &claimant(ctx), lease_ms).await?;

@@ -1,21 +1,21 @@
 //! `task.create`
 
-use crate::Records;
-use crate::{Saved, Status, Task};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, iteration_of};
+use crate::tools::arguments::InIteration;
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{ProjectRecords, Saved, Status, Task};
 
-pub(crate) struct Create(pub(crate) Records);
+pub(crate) struct Create;
 
 /// Keeps a new task: a piece of work for a feature, in a component. It begins as pending.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// What is to be done.
     #[schemars(length(min = 1, max = 500))]
@@ -39,12 +39,11 @@ pub(crate) struct Input {
     /// Words to find it by.
     #[serde(default)]
     labels: Vec<String>,
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
-    #[schemars(range(min = 0))]
-    iteration: Option<i64>,
+    #[serde(flatten)]
+    within: InIteration,
 }
 
-impl Tool for Create {
+impl RecordTool for Create {
     type Input = Input;
     type Output = Saved<Task>;
     const NAME: &'static str = "task.create";
@@ -74,17 +73,8 @@ impl Tool for Create {
         ]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let iteration = iteration_of(&desk, input.iteration).await?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let iteration = input.within.number(desk).await?;
         let content = Task {
             title: input.title,
             description: input.description,

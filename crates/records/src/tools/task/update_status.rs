@@ -1,21 +1,21 @@
 //! `task.update_status`
 
-use crate::Records;
-use crate::{Saved, Status, Task};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{claimant, desk, edit};
+use crate::tools::desk::claimant;
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Edit, ProjectRecords, Saved, Status, Task};
 
-pub(crate) struct UpdateStatus(pub(crate) Records);
+pub(crate) struct UpdateStatus;
 
 /// Moves a task to another state: pending to in_progress, in_progress to completed or blocked, blocked to in_progress. It starts only when the tasks it depends on are completed, and stays where it is while somebody else holds it.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
     /// Which one, such as TASK-001.
     id: String,
@@ -23,15 +23,11 @@ pub(crate) struct Input {
     new_status: Status,
     /// Move it only if it is still in this state.
     expected_status: Option<Status>,
-    /// Change it only if it is still at this version.
-    #[schemars(range(min = 1))]
-    expected_version: Option<i64>,
-    /// Why, for its history.
-    #[schemars(length(max = 2000))]
-    why: Option<String>,
+    #[serde(flatten)]
+    edit: Edit,
 }
 
-impl Tool for UpdateStatus {
+impl RecordTool for UpdateStatus {
     type Input = Input;
     type Output = Saved<Task>;
     const NAME: &'static str = "task.update_status";
@@ -61,17 +57,7 @@ impl Tool for UpdateStatus {
         ]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let edit = edit(input.expected_version, input.why);
-        Ok(desk.move_task(&input.id, input.new_status, input.expected_status, &claimant(ctx), &edit).await?)
+    async fn run(&self, ctx: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        Ok(desk.move_task(&input.id, input.new_status, input.expected_status, &claimant(ctx), &input.edit).await?)
     }
 }

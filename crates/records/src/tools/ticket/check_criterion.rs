@@ -1,39 +1,35 @@
 //! `ticket.check_criterion`
 
-use crate::Records;
-use crate::{RecordError, Saved, Ticket};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, edit, ticket_id};
+use crate::tools::arguments::OfTicket;
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Edit, ProjectRecords, RecordError, Saved, Ticket};
 
-pub(crate) struct CheckCriterion(pub(crate) Records);
+pub(crate) struct CheckCriterion;
 
 /// Ticks an acceptance criterion of a ticket, or takes the tick away.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
-    /// Which one, such as TKT-001; the one this session is about if left out.
-    ticket_id: Option<String>,
+    #[serde(flatten)]
+    of: OfTicket,
     /// Which one, counted from 1.
     #[schemars(range(min = 1))]
     number: usize,
     /// Whether it holds.
     #[serde(default = "yes")]
     done: bool,
-    /// Change it only if it is still at this version.
-    #[schemars(range(min = 1))]
-    expected_version: Option<i64>,
-    /// Why, for its history.
-    #[schemars(length(max = 2000))]
-    why: Option<String>,
+    #[serde(flatten)]
+    edit: Edit,
 }
 
-impl Tool for CheckCriterion {
+impl RecordTool for CheckCriterion {
     type Input = Input;
     type Output = Saved<Ticket>;
     const NAME: &'static str = "ticket.check_criterion";
@@ -62,19 +58,9 @@ impl Tool for CheckCriterion {
         ]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let id = ticket_id(ctx, input.ticket_id)?;
-        let edit = edit(input.expected_version, input.why);
-        let saved = desk.update::<Ticket>(&id, &edit, |content| {
+    async fn run(&self, ctx: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let id = input.of.id(ctx)?;
+        let saved = desk.update::<Ticket>(&id, &input.edit, |content| {
             let count = content.acceptance_criteria.len();
             match content.acceptance_criteria.get_mut(input.number.wrapping_sub(1)) {
                 Some(criterion) => criterion.done = input.done,

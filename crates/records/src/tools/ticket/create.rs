@@ -1,16 +1,14 @@
 //! `ticket.create`
 
-use crate::Records;
-use crate::{Criterion, Priority, Saved, Ticket, TicketState, TicketType};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::desk;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Criterion, Priority, ProjectRecords, Saved, Ticket, TicketState, TicketType};
 
-pub(crate) struct Create(pub(crate) Records);
+pub(crate) struct Create;
 
 /// Keeps a new ticket: work that somebody asked for. It begins in the backlog.
 #[derive(Deserialize, JsonSchema)]
@@ -35,7 +33,7 @@ pub(crate) struct Input {
     assignee: Option<String>,
 }
 
-impl Tool for Create {
+impl RecordTool for Create {
     type Input = Input;
     type Output = Saved<Ticket>;
     const NAME: &'static str = "ticket.create";
@@ -56,16 +54,7 @@ impl Tool for Create {
         }]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
+    async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
         let acceptance_criteria =
             input.acceptance_criteria.into_iter().map(|text| Criterion { text, done: false }).collect();
         let content = Ticket {

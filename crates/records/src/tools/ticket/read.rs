@@ -1,24 +1,25 @@
 //! `ticket.read`
 
-use crate::Records;
-use crate::{Comment, Document, DocumentType, Query, Saved, Ticket};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{LIMIT_DEFAULT, desk, ticket_id};
+use crate::tools::arguments::LIMIT_DEFAULT;
+use crate::tools::arguments::OfTicket;
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::{RecordAnswer, RecordTool};
+use crate::{Comment, Document, DocumentType, ProjectRecords, Query, Saved, Ticket};
 
-pub(crate) struct Read(pub(crate) Records);
+pub(crate) struct Read;
 
 /// Reads a ticket, with its newest comments and the documents it has.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
-    /// Which one, such as TKT-001; the one this session is about if left out.
-    ticket_id: Option<String>,
+    #[serde(flatten)]
+    of: OfTicket,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -31,7 +32,13 @@ pub(crate) struct Output {
     documents: Vec<Paper>,
 }
 
-impl Tool for Read {
+impl RecordAnswer for Output {
+    fn revision(&self) -> Option<String> {
+        self.ticket.revision()
+    }
+}
+
+impl RecordTool for Read {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "ticket.read";
@@ -61,17 +68,8 @@ impl Tool for Read {
         ]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.ticket.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let id = ticket_id(ctx, input.ticket_id)?;
+    async fn run(&self, ctx: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let id = input.of.id(ctx)?;
         let ticket = desk.get::<Ticket>(&id).await?;
         let names = ticket.record_id();
         let newest = Query { names, newest_first: true, limit: COMMENTS_SHOWN, ..Query::default() };

@@ -1,23 +1,24 @@
 //! `ticket.read_document`
 
-use crate::Records;
-use crate::{Document, DocumentType, Query, Ticket};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, ticket_id};
+use crate::tools::arguments::OfTicket;
 use crate::tools::given;
+use crate::tools::tool::{RecordAnswer, RecordTool};
+use crate::{Document, DocumentType, ProjectRecords, Query, Ticket};
 
-pub(crate) struct ReadDocument(pub(crate) Records);
+pub(crate) struct ReadDocument;
 
 /// Reads a document of a ticket: its latest version, or an earlier one.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
-    /// Which one, such as TKT-001; the one this session is about if left out.
-    ticket_id: Option<String>,
+    #[serde(flatten)]
+    of: OfTicket,
     /// Which document.
     #[serde(rename = "type")]
     document_type: DocumentType,
@@ -37,7 +38,16 @@ pub(crate) struct Output {
     content: String,
 }
 
-impl Tool for ReadDocument {
+impl RecordAnswer for Output {
+    fn text(&self) -> String {
+        format!(
+            "{} version {} of {}, by {}\n\n{}",
+            self.id, self.version, self.latest_version, self.author, self.content
+        )
+    }
+}
+
+impl RecordTool for ReadDocument {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "ticket.read_document";
@@ -66,16 +76,8 @@ impl Tool for ReadDocument {
         ]
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        format!(
-            "{} version {} of {}, by {}\n\n{}",
-            output.id, output.version, output.latest_version, output.author, output.content
-        )
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let id = ticket_id(ctx, input.ticket_id)?;
+    async fn run(&self, ctx: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let id = input.of.id(ctx)?;
         let ticket = desk.get::<Ticket>(&id).await?;
         let title = Some(input.document_type.as_str().to_owned());
         let query = Query { names: ticket.record_id(), title, limit: 1, ..Query::default() };

@@ -1,39 +1,35 @@
 //! `ticket.save_document`
 
-use crate::Records;
-use crate::{Document, DocumentType, Query, RecordError, Saved, Ticket, loses_most};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Alias, CallerKind, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Alias, CallerKind, Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{desk, edit, ticket_id};
+use crate::tools::arguments::OfTicket;
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Document, DocumentType, Edit, ProjectRecords, Query, RecordError, Saved, Ticket, loses_most};
 
-pub(crate) struct SaveDocument(pub(crate) Records);
+pub(crate) struct SaveDocument;
 
 /// Saves a document of a ticket as its next version. A version that would lose most of the text there is, is refused: send the whole document, not a part.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
-    /// Which one, such as TKT-001; the one this session is about if left out.
-    ticket_id: Option<String>,
+    #[serde(flatten)]
+    of: OfTicket,
     /// Which document.
     #[serde(rename = "type")]
     document_type: DocumentType,
     /// The whole document, in Markdown.
     #[schemars(length(min = 1))]
     content: String,
-    /// Change it only if it is still at this version.
-    #[schemars(range(min = 1))]
-    expected_version: Option<i64>,
-    /// Why, for its history.
-    #[schemars(length(max = 2000))]
-    why: Option<String>,
+    #[serde(flatten)]
+    edit: Edit,
 }
 
-impl Tool for SaveDocument {
+impl RecordTool for SaveDocument {
     type Input = Input;
     type Output = Saved<Document>;
     const NAME: &'static str = "ticket.save_document";
@@ -69,20 +65,11 @@ impl Tool for SaveDocument {
         ]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
-    }
-
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let id = ticket_id(ctx, input.ticket_id)?;
+    async fn run(&self, ctx: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let id = input.of.id(ctx)?;
         let ticket = desk.get::<Ticket>(&id).await?;
         let person = ctx.call.caller.kind == CallerKind::Person;
-        let (author, edit) = (ctx.call.caller.persona.clone(), edit(input.expected_version, input.why));
+        let (author, edit) = (ctx.call.caller.persona.clone(), input.edit);
         let title = Some(input.document_type.as_str().to_owned());
         let fits = Query { names: ticket.record_id(), title, ..Query::default() };
         let new = Document {

@@ -1,24 +1,25 @@
 //! `ticket.update`
 
-use crate::Records;
-use crate::{Criterion, Kind, Priority, RecordId, Saved, Ticket, TicketType};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, Example, Expect, Facts, Preview, Tool, ToolError};
+use toolhost_contract::{Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::desk::{changing, desk, edit, set, set_or_clear, ticket_id};
+use crate::tools::arguments::OfTicket;
+use crate::tools::desk::{set, set_or_clear};
 use crate::tools::given;
-use crate::tools::sheet::sheet;
+use crate::tools::tool::RecordTool;
+use crate::{Criterion, Edit, Kind, Priority, ProjectRecords, RecordId, Saved, Ticket, TicketType};
 
-pub(crate) struct Update(pub(crate) Records);
+pub(crate) struct Update;
 
 /// Changes the fields you give of a ticket; the others stay as they are. `ticket.update_state` moves it.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
-    /// Which one, such as TKT-001; the one this session is about if left out.
-    ticket_id: Option<String>,
+    #[serde(flatten)]
+    of: OfTicket,
     /// What is asked for.
     #[schemars(length(min = 1, max = 500))]
     title: Option<String>,
@@ -33,15 +34,11 @@ pub(crate) struct Input {
     acceptance_criteria: Option<Vec<String>>,
     /// A persona or a person; empty for nobody.
     assignee: Option<String>,
-    /// Change it only if it is still at this version.
-    #[schemars(range(min = 1))]
-    expected_version: Option<i64>,
-    /// Why, for its history.
-    #[schemars(length(max = 2000))]
-    why: Option<String>,
+    #[serde(flatten)]
+    edit: Edit,
 }
 
-impl Tool for Update {
+impl RecordTool for Update {
     type Input = Input;
     type Output = Saved<Ticket>;
     const NAME: &'static str = "ticket.update";
@@ -58,24 +55,13 @@ impl Tool for Update {
         }]
     }
 
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        output.revision()
+    fn changes(&self, ctx: &Ctx<'_>, input: &Input) -> Result<Option<RecordId>, ToolError> {
+        Ok(Some(RecordId::of(Kind::Ticket, &input.of.id(ctx)?)?))
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        sheet(output)
-    }
-
-    async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
-        let id = RecordId::of(Kind::Ticket, &ticket_id(ctx, input.ticket_id)?)?;
-        changing(ctx, &desk(&self.0, ctx)?, id, Self::TITLE).await.map(Some)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let desk = desk(&self.0, ctx)?;
-        let id = ticket_id(ctx, input.ticket_id)?;
-        let edit = edit(input.expected_version, input.why);
-        let saved = desk.update::<Ticket>(&id, &edit, |content| {
+    async fn run(&self, ctx: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        let id = input.of.id(ctx)?;
+        let saved = desk.update::<Ticket>(&id, &input.edit, |content| {
             set(&mut content.title, input.title);
             set(&mut content.description, input.description);
             set(&mut content.ticket_type, input.ticket_type);
