@@ -70,14 +70,14 @@ impl ProviderKind {
         }
     }
 
-    /// Where it is at home. Without a slash at the end.
+    /// Where it is at home. Without a slash at the end. Gemini and Ollama: where they speak `OpenAI`'s format.
     #[must_use]
     pub fn base_url(self) -> &'static str {
         match self {
             Self::Anthropic => "https://api.anthropic.com/v1",
             Self::OpenAi => "https://api.openai.com/v1",
-            Self::Gemini => "https://generativelanguage.googleapis.com/v1beta",
-            Self::Ollama => "http://127.0.0.1:11434",
+            Self::Gemini => "https://generativelanguage.googleapis.com/v1beta/openai",
+            Self::Ollama => "http://127.0.0.1:11434/v1",
         }
     }
 

@@ -4,7 +4,7 @@
 #![expect(clippy::disallowed_types, reason = "tests have servers of their own")]
 
 mod aging;
-mod bridge;
+mod compatible;
 mod counting;
 mod faults;
 mod grown;

@@ -30,7 +30,7 @@ pub struct ProviderConfig {
     /// Further headers. Their values are kept as keys are: a gateway's often are keys.
     pub headers: Vec<(String, Secret)>,
     /// Further fields of the request's body, as the provider's documentation has them: `thinking`, `temperature`.
-    /// What we write ourselves goes before them, but for Gemini's `generationConfig`. Ollama takes none.
+    /// What we write ourselves goes before them.
     pub extra: Map<String, Value>,
     /// Tokens of a request and its reply together.
     pub window: u32,
@@ -160,10 +160,6 @@ impl ProviderConfig {
             let text = format!("a reply of {output} tokens leaves nothing of a window of {window} for a request");
             return Err(ModelError::Disabled(text));
         }
-        if self.provider == ProviderKind::Ollama && !self.extra.is_empty() {
-            let text = "`extra` is not sent to Ollama: its OpenAI-compatible address (openai:NAME@URL) takes it";
-            return Err(ModelError::Disabled(text.to_owned()));
-        }
         check_url(self.address())?;
         let in_clear = self.address().starts_with("http://") && !is_loopback(self.address());
         if in_clear && (!self.key.is_empty() || !self.headers.is_empty()) {
@@ -188,12 +184,6 @@ impl ProviderConfig {
 #[derive(Serialize)]
 #[serde(transparent)]
 pub(super) struct Extra<'a>(BTreeMap<&'a str, &'a Value>);
-
-impl Extra<'_> {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
 
 pub(super) fn extra<'a>(fields: &'a Map<String, Value>, ours: &[&str]) -> Extra<'a> {
     let others = fields.iter().filter(|(name, _)| !ours.contains(&name.as_str()));

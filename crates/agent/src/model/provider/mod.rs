@@ -1,12 +1,11 @@
 //! Models behind an address: one request, retried where that may help, followed while its reply comes.
 //!
-//! `Anthropic` and every `OpenAI`-compatible server are spoken to in their own words ([`anthropic`], [`openai`]): what is
-//! promised of replies (torn arguments are kept, a cut stream is no reply, nothing grows without limit) has to be held
-//! where the bytes are. Gemini and Ollama are spoken to by `genai` ([`bridge`]).
+//! `Anthropic` and every `OpenAI`-compatible server, Gemini and Ollama among them, are spoken to in their own words
+//! ([`anthropic`], [`openai`]): what is promised of replies (torn arguments are kept, a cut stream is no reply, nothing grows
+//! without limit) has to be held where the bytes are.
 
 mod anthropic;
 mod assembly;
-mod bridge;
 mod config;
 mod conversation;
 mod failure;
@@ -26,7 +25,6 @@ use toolhost_contract::{BoxFuture, Clock};
 
 use super::{Delta, Follow, Model, ModelError, ModelFacts, Phase, ProviderKind, Reply, Request};
 use assembly::Assembly;
-use bridge::Bridge;
 use failure::Failure;
 use transport::{Incoming, Transport};
 
@@ -42,13 +40,6 @@ pub struct Provider {
 enum Wire {
     Anthropic(Transport),
     OpenAi(Transport),
-    Bridge(Box<Bridge>),
-}
-
-/// What is sent, made once for all attempts.
-enum Prepared<'a> {
-    Http(&'a Transport, Box<reqwest::Request>),
-    Bridge(&'a Bridge),
 }
 
 /// What an event of a stream means for the stream.
@@ -81,31 +72,28 @@ impl Provider {
         };
         let wire = match config.provider {
             ProviderKind::Anthropic => Wire::Anthropic(Transport::new(&config, anthropic::PATH, anthropic::headers)?),
-            ProviderKind::OpenAi => Wire::OpenAi(Transport::new(&config, openai::PATH, openai::headers)?),
-            ProviderKind::Gemini | ProviderKind::Ollama => Wire::Bridge(Box::new(Bridge::new(&config)?)),
+            ProviderKind::OpenAi | ProviderKind::Gemini | ProviderKind::Ollama => {
+                Wire::OpenAi(Transport::new(&config, openai::PATH, openai::headers)?)
+            }
         };
         Ok(Self { config, facts, clock, wire })
     }
 
-    fn prepared(&self, request: &Request<'_>) -> Result<Prepared<'_>, ModelError> {
+    /// What is sent, made once for all attempts, and by what.
+    fn prepared(&self, request: &Request<'_>) -> Result<(&Transport, reqwest::Request), ModelError> {
         match &self.wire {
-            Wire::Anthropic(transport) => {
-                Ok(Prepared::Http(transport, Box::new(transport.request(&anthropic::body(&self.config, request))?)))
-            }
-            Wire::OpenAi(transport) => {
-                Ok(Prepared::Http(transport, Box::new(transport.request(&openai::body(&self.config, request))?)))
-            }
-            Wire::Bridge(bridge) => Ok(Prepared::Bridge(bridge)),
+            Wire::Anthropic(transport) => Ok((transport, transport.request(&anthropic::body(&self.config, request))?)),
+            Wire::OpenAi(transport) => Ok((transport, transport.request(&openai::body(&self.config, request))?)),
         }
     }
 
     /// Asks until there is a reply or no more reason to hope for one.
     async fn persist(&self, request: Request<'_>, follow: &dyn Follow) -> Result<Reply, ModelError> {
-        let prepared = self.prepared(&request)?;
+        let (transport, message) = self.prepared(&request)?;
         let mut attempt = 1;
         loop {
             let limit = self.config.timeouts.whole;
-            let reply = tokio::time::timeout(limit, self.once(&prepared, &request, follow)).await;
+            let reply = tokio::time::timeout(limit, self.once(transport, &message, &request, follow)).await;
             // The next one would take as long, and is paid for.
             let late = |_| Err(Failure::for_good(ModelError::Timeout { phase: Phase::Whole, limit }));
             let failure = match reply.unwrap_or_else(late) {
@@ -128,18 +116,14 @@ impl Provider {
 
     async fn once(
         &self,
-        prepared: &Prepared<'_>,
+        transport: &Transport,
+        message: &reqwest::Request,
         request: &Request<'_>,
         follow: &dyn Follow,
     ) -> Result<Reply, Failure> {
         let mut assembly = Assembly::new(follow, request.messages);
-        match prepared {
-            Prepared::Http(transport, message) => {
-                let mut incoming = transport.send(message, self.clock.as_ref()).await?;
-                self.read(&mut incoming, &mut assembly).await?;
-            }
-            Prepared::Bridge(bridge) => bridge.read(request, &mut assembly, self.clock.as_ref()).await?,
-        }
+        let mut incoming = transport.send(message, self.clock.as_ref()).await?;
+        self.read(&mut incoming, &mut assembly).await?;
         if matches!(self.wire, Wire::OpenAi(_)) {
             openai::keep_thoughts(&mut assembly);
         }
@@ -176,7 +160,7 @@ impl Provider {
     fn event(&self, data: &str, assembly: &mut Assembly<'_>) -> Result<Progress, Failure> {
         match &self.wire {
             Wire::Anthropic(_) => anthropic::event(data, assembly),
-            Wire::OpenAi(_) | Wire::Bridge(_) => openai::event(data, assembly),
+            Wire::OpenAi(_) => openai::event(data, assembly),
         }
     }
 

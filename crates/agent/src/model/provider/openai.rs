@@ -10,15 +10,18 @@ use super::config::{Extra, ProviderConfig, extra};
 use super::conversation::{Asked, NOTHING, Said, is_blank, ordered, plain};
 use super::failure::Failure;
 use super::{Progress, lenient};
-use crate::model::{Request, Secret, Stop};
+use crate::model::{ProviderKind, Request, Secret, Stop};
 
 pub(super) const PATH: &str = "/chat/completions";
 
-/// Under this name thoughts are kept among the signatures of a message: `DeepSeek` and Kimi want them back while the
-/// calls of a message are being answered.
+/// Under this name is kept, among the signatures of a message, what a server wants back with it: `DeepSeek` and Kimi their thoughts
+/// while the calls of a message are being answered, Gemini what it adds to each call, where its signature of its thoughts is.
 const KEPT_AS: &str = "openai";
 
 const DONE: &str = "[DONE]";
+
+/// Gemini's word, in the reason to stop, for a call that it could not write down itself.
+const MALFORMED_CALL: &str = "malformed_function_call";
 
 pub(super) fn headers(key: &Secret) -> Vec<(&'static str, String)> {
     if key.is_empty() { Vec::new() } else { vec![("authorization", format!("Bearer {}", key.reveal()))] }
@@ -86,6 +89,8 @@ struct Call<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     function: CallFunction<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<Value>,
 }
 
 #[derive(Serialize)]
@@ -110,7 +115,7 @@ struct ToolFunction<'a> {
 }
 
 pub(super) fn body<'a>(config: &'a ProviderConfig, request: &Request<'a>) -> Body<'a> {
-    let at_home = config.base_url.is_none();
+    let at_home = config.provider == ProviderKind::OpenAi && config.base_url.is_none();
     let ours = ["model", "stream", "stream_options", "messages", "tools"];
     Body {
         model: &config.model,
@@ -118,7 +123,7 @@ pub(super) fn body<'a>(config: &'a ProviderConfig, request: &Request<'a>) -> Bod
         stream_options: StreamOptions { include_usage: true },
         max_completion_tokens: request.output_tokens_max.filter(|_| at_home),
         max_tokens: request.output_tokens_max.filter(|_| !at_home),
-        messages: lines(request),
+        messages: lines(request, !at_home),
         tools: request.tools.iter().map(tool).collect(),
         // Servers that copy the format may refuse the field, or call no tools beside it: for them the operator sets it.
         response_format: (request.json && at_home && !config.extra.contains_key("response_format"))
@@ -132,7 +137,8 @@ fn tool(spec: &crate::model::ToolSpec) -> Tool<'_> {
     Tool { kind: "function", function: ToolFunction { name, description, parameters: &spec.schema } }
 }
 
-fn lines<'a>(request: &Request<'a>) -> Vec<Line<'a>> {
+/// `with_extra`: what a server has added to its calls goes back with them. `OpenAI` itself adds nothing, and may refuse what it does not know.
+fn lines<'a>(request: &Request<'a>, with_extra: bool) -> Vec<Line<'a>> {
     let blocks = request.system.iter().map(|block| block.text.as_str()).filter(|text| !is_blank(text));
     let content = blocks.collect::<Vec<_>>().join("\n\n");
     let system = (!content.is_empty()).then_some(Line::System { content });
@@ -142,15 +148,27 @@ fn lines<'a>(request: &Request<'a>) -> Vec<Line<'a>> {
         Said::Assistant { content, calls, signatures } => Line::Assistant {
             content: Some(content).filter(|content| !is_blank(content)),
             reasoning_content: signatures.iter().find_map(|kept| thoughts(kept)).filter(|_| !calls.is_empty()),
-            tool_calls: calls.into_iter().map(call).collect(),
+            tool_calls: calls
+                .into_iter()
+                .enumerate()
+                .map(|(at, asked)| call(asked, added(signatures, at, with_extra)))
+                .collect(),
         },
     });
     system.into_iter().chain(said).collect()
 }
 
-fn call(asked: Asked<'_>) -> Call<'_> {
+fn call(asked: Asked<'_>, extra_content: Option<Value>) -> Call<'_> {
     let Asked { id, name, arguments } = asked;
-    Call { id, kind: "function", function: CallFunction { name, arguments: arguments.to_string() } }
+    Call { id, kind: "function", function: CallFunction { name, arguments: arguments.to_string() }, extra_content }
+}
+
+/// What was added to the call at this place of a message.
+fn added(signatures: &[String], at: usize, is_wanted: bool) -> Option<Value> {
+    let is_of = |kept: &Value| kept["call"].as_u64() == u64::try_from(at).ok();
+    let kept = signatures.iter().filter(|_| is_wanted).filter_map(|kept| serde_json::from_str::<Value>(kept).ok());
+    let mut kept = kept.filter_map(|mut kept| Some(kept.get_mut(KEPT_AS)?.take()));
+    kept.find(is_of).and_then(|mut kept| Some(kept.get_mut("extra_content")?.take()))
 }
 
 /// Thoughts that came from here.
@@ -188,6 +206,7 @@ struct CallPiece {
     index: Option<u64>,
     id: Option<String>,
     function: Option<FunctionPiece>,
+    extra_content: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -229,7 +248,7 @@ pub(super) fn event(data: &str, assembly: &mut Assembly<'_>) -> Result<Progress,
             take(piece, assembly)?;
         }
         if let Some(reason) = choice.finish_reason {
-            assembly.stop(stop(&reason));
+            assembly.stop(stop(&reason)?);
         }
     }
     if let Some(tokens) = chunk.usage {
@@ -279,6 +298,9 @@ fn take_call(call: CallPiece, assembly: &mut Assembly<'_>) -> Result<(), Failure
         Some(Value::Null) | None => {}
         Some(whole) => assembly.arguments(at, &whole.to_string()),
     }
+    if let Some(added) = call.extra_content.filter(|added| !added.is_null()) {
+        assembly.signatures.push(json!({ KEPT_AS: { "call": at, "extra_content": added } }).to_string());
+    }
     Ok(())
 }
 
@@ -290,20 +312,24 @@ pub(super) fn keep_thoughts(assembly: &mut Assembly<'_>) {
     }
 }
 
-fn stop(reason: &str) -> Stop {
-    match reason {
+/// Gemini writes a second word behind the first one: `content_filter: PROHIBITED_CONTENT`.
+fn stop(reason: &str) -> Result<Stop, Failure> {
+    if reason.to_ascii_lowercase().ends_with(MALFORMED_CALL) {
+        return Err(Failure::broken("the model wrote a call that its provider cannot read"));
+    }
+    Ok(match reason.split(':').next().unwrap_or_default() {
         "length" => Stop::Length,
         "content_filter" => Stop::Refused,
         "tool_calls" | "function_call" => Stop::Calls,
         // `stop`, and what each server invents.
         _ => Stop::Done,
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Message, ProviderKind};
+    use crate::model::{Arguments, Message, ToolCall};
 
     #[test]
     fn a_json_answer_is_asked_for_where_the_provider_is_known_to_give_one() {
@@ -321,5 +347,27 @@ mod tests {
         let mut elsewhere = ProviderConfig::new(ProviderKind::OpenAi, "qwen");
         elsewhere.base_url = Some("http://127.0.0.1:8080/v1".to_owned());
         assert_eq!(format(&elsewhere, true), None);
+    }
+
+    #[test]
+    fn what_gemini_added_to_a_call_goes_back_to_it_and_not_to_openai_itself() {
+        let kept = json!({ KEPT_AS: { "call": 1, "extra_content": { "google": { "thought_signature": "c2ln" } } } });
+        let call = |id: &str| ToolCall {
+            id: id.to_owned(),
+            name: "file_read".to_owned(),
+            arguments: Arguments::Json(json!({})),
+        };
+        let (calls, signatures) = (vec![call("a"), call("b")], vec![kept.to_string()]);
+        let messages = [Message::Assistant { content: String::new(), calls, signatures }];
+        let request = Request { system: &[], messages: &messages, tools: &[], output_tokens_max: None, json: false };
+        let sent = |provider| {
+            let config = ProviderConfig::new(provider, "m");
+            let body = serde_json::to_value(body(&config, &request)).expect("a body is JSON");
+            let calls = &body["messages"][0]["tool_calls"];
+            [0, 1].map(|at| calls[at].get("extra_content").cloned())
+        };
+        let signed = json!({ "google": { "thought_signature": "c2ln" } });
+        assert_eq!(sent(ProviderKind::Gemini), [None, Some(signed)]);
+        assert_eq!(sent(ProviderKind::OpenAi), [None, None]);
     }
 }
