@@ -28,9 +28,6 @@ pub const QUOTE_CHARS_MAX: usize = 80;
 pub const OPERATIONS_MAX: usize = 1_000;
 /// Bytes of one set of changes, as JSON.
 pub const CHANGE_SET_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Lines that differ, of both texts together, up to which a diff looks for what they have in common. Beyond it, all of
-/// the one is replaced by all of the other.
-pub const DIFF_LINES_MAX: usize = 10_000;
 /// Bytes of the text of one diff.
 pub const DIFF_BYTES_MAX: usize = 256 * 1024;
 /// Hidden characters told per text; the rest are counted.

@@ -22,8 +22,6 @@ const UNKEPT: &str = "unkept";
 /// Stands for the hash of a folder that was made on the way.
 const FOLDER: &str = "folder";
 
-/// Lines around a change that are shown with it.
-const DIFF_CONTEXT_LINES: usize = 3;
 /// What a caller hears of a failure that is the operator's alone.
 const UNTOLD: &str = "the host's database failed; the operator finds the cause in the log";
 
@@ -338,9 +336,7 @@ async fn look(workspace: &Workspace, path: &str) -> Result<Result<Real, String>,
 fn diff(path: &str, before: &[u8], after: &[u8]) -> String {
     let path = visible_line(path);
     match (decode(before), decode(after)) {
-        (Some(before), Some(after)) => {
-            toolhost_contract::workspace::diff(&path, &before.text, &after.text, DIFF_CONTEXT_LINES)
-        }
+        (Some(before), Some(after)) => toolhost_contract::workspace::diff(&path, &before.text, &after.text),
         _ => format!("{path}: {} bytes become {}\n", before.len(), after.len()),
     }
 }

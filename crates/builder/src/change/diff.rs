@@ -7,10 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolhost_contract::Redactor;
+use toolhost_contract::workspace::unified;
 
 use super::graph::{FieldChange, GraphDiff, ItemChange, compare};
-use super::lines::unified;
 use super::{Part, Snapshot, snapshot};
+use crate::limits::DIFF_BYTES_MAX;
 use crate::package::{MANIFEST, Package};
 use crate::refs::Object;
 
@@ -124,14 +125,18 @@ fn one((before, after): (&Package, &Package), object: &Object, secrets: Option<&
             })
         };
         let (was, is) = (shown(from.get(part)), shown(to.get(part)));
-        let found = unified(was.as_deref().unwrap_or_default(), is.as_deref().unwrap_or_default());
+        let mut found = unified(was.as_deref().unwrap_or_default(), is.as_deref().unwrap_or_default());
+        let is_cut = found.text.len() > DIFF_BYTES_MAX;
+        if is_cut {
+            found.text.truncate(found.text.floor_char_boundary(DIFF_BYTES_MAX));
+            found.text.push_str("\n[... the rest of the diff is left out ...]\n");
+        }
         // A file that was no text was there all the same.
         let was_there = was.is_some() || before.files().contains_key(&path) && is_own(part);
         let is_masked = is.clone();
         let change = Change::of(was_there.then_some(()), is.map(drop));
-        let (added, removed, is_cut) = (found.added, found.removed, found.is_cut);
         let unified = if was == is_masked && was_there { ONLY_MASKED.to_owned() } else { found.text };
-        files.push(FileDiff { path, part, change, added, removed, unified, is_cut });
+        files.push(FileDiff { path, part, change, added: found.added, removed: found.removed, unified, is_cut });
     }
     let value = |side: &Snapshot| {
         let text = side.get(Part::Graph).unwrap_or_default();

@@ -14,7 +14,6 @@ mod doubt;
 mod explain;
 mod graph;
 mod impact;
-mod lines;
 mod merge;
 mod moved;
 mod rename;

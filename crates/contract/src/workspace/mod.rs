@@ -5,6 +5,7 @@
 
 mod absent;
 mod command;
+mod diff;
 mod error;
 mod executor;
 mod glob;
@@ -15,6 +16,7 @@ mod text;
 
 pub use absent::NoWorkspace;
 pub use command::{CAPTURE_BYTES_DEFAULT, Captured, Command, CommandResult, Progress, RefChange, Signal, Watch};
+pub use diff::{Hunk, Unified, diff, hunks, split, unified};
 pub use error::{Error, ErrorKind, Result};
 pub use executor::{
     Access, ChangeLog, Content, Entry, EntryKind, Executor, FORMER_BYTES_MAX, Fence, FileChange, Former, HostRule,
@@ -26,4 +28,4 @@ pub use path::{
 };
 pub use remote::{Remote, RemoteAccess, RemoteCommand, RemoteResult, RemoteUrl, TokenSource};
 pub use report::{FenceReport, MemoryReport, Probe, Tier};
-pub use text::{Decoded, Encoding, decode, diff, encode};
+pub use text::{Decoded, Encoding, decode, encode};

@@ -48,29 +48,6 @@ pub fn decode(bytes: &[u8]) -> Option<Decoded> {
     Some(Decoded { text: text.into_owned(), encoding: Encoding { encoding, bom: false } })
 }
 
-/// The unified diff of two texts. Lines end at a line feed alone: a lone carriage return is shown within its line, where no
-/// text can make up a line of the diff.
-pub fn diff(path: &str, before: &str, after: &str, context_lines: usize) -> String {
-    let before: Vec<&str> = before.split_inclusive('\n').collect();
-    let after: Vec<&str> = after.split_inclusive('\n').collect();
-    let found = similar::TextDiff::from_slices(&before, &after);
-    let groups = found.grouped_ops(context_lines);
-    let mut text = String::new();
-    if !groups.is_empty() {
-        text.push_str(&format!("--- a/{path}\n+++ b/{path}\n"));
-    }
-    for group in groups {
-        text.push_str(&format!("{}\n", similar::udiff::UnifiedHunkHeader::new(&group)));
-        for change in group.iter().flat_map(|op| found.iter_changes(op)) {
-            text.push_str(&format!("{}{}", change.tag(), change.value()));
-            if !change.value().ends_with('\n') {
-                text.push_str("\n\\ No newline at end of file\n");
-            }
-        }
-    }
-    text
-}
-
 /// Encodes text as it was. `None` if the encoding has no place for one of its characters.
 pub fn encode(text: &str, encoding: Encoding) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() + 3);
@@ -109,21 +86,6 @@ mod tests {
             let decoded = decode(bytes).expect("text");
             assert_eq!(encode(&decoded.text, decoded.encoding).as_deref(), Some(bytes), "{}", decoded.encoding.name());
         }
-    }
-
-    #[test]
-    fn no_carriage_return_ends_a_line_of_a_diff() {
-        let check = |before: &str, after: &str, expected: &str| {
-            assert_eq!(diff("a", before, after, 1), expected);
-        };
-        check("a\n", "a\n", "");
-        check("1\n2\n3\n", "1\nb\r+c\n3\n", "--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n 1\n-2\n+b\r+c\n 3\n");
-        check(
-            "a\r",
-            "b",
-            "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\r\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n",
-        );
-        check("", "a\r\n", "--- a/a\n+++ b/a\n@@ -0,0 +1 @@\n+a\r\n");
     }
 
     #[test]

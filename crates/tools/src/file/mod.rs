@@ -53,8 +53,6 @@ const NAMES_OF_ALL: &[OtherName] = &[
 const NAMES_COMPARED_MAX: usize = 1000;
 /// Largest file that is read whole, bytes.
 const WHOLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Lines of context in a diff.
-const DIFF_CONTEXT_LINES: usize = 3;
 /// Longest diff in an answer, bytes. A person who has to allow the change is shown all of it.
 const DIFF_BYTES_MAX: usize = 64 * 1024;
 
@@ -197,7 +195,7 @@ async fn preview_of(ctx: &Ctx<'_>, spot: &Spot, after: Option<&str>, summary: St
 }
 
 fn diff_of(path: &str, before: &str, after: &str) -> String {
-    toolhost_contract::workspace::diff(&visible_line(path), before, after, DIFF_CONTEXT_LINES)
+    toolhost_contract::workspace::diff(&visible_line(path), before, after)
 }
 
 /// A diff as an answer holds it.

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use toolhost_contract::workspace::{Hunk, hunks, split};
+
 use super::{Clash, ClashPlace, clash};
 use crate::change::Part;
-use crate::change::lines::{Hunk, hunks, split};
 
 /// Both edits of a text, where they leave at least one line between them.
 pub(super) fn merge(part: Part, base: &str, current: &str, ours: &str) -> Result<String, Vec<Clash>> {

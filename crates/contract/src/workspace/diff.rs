@@ -1,29 +1,32 @@
 //! What two texts have in common, line by line.
+//!
+//! Lines end at a line feed alone: a lone carriage return is shown within its line, where no text can make up a line of the diff.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
-use crate::limits::{DIFF_BYTES_MAX, DIFF_LINES_MAX};
-
+/// Lines that differ, of both texts together, up to which a diff looks for what they have in common. Beyond it, all of the one is
+/// replaced by all of the other: comparing them is quadratic.
+const LINES_MAX: usize = 10_000;
 /// Unchanged lines shown around a change.
 const CONTEXT_LINES: usize = 3;
 
 /// A text as its lines, each with its end.
-pub(super) fn split(text: &str) -> Vec<&str> {
+pub fn split(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
 
 /// Lines that differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Hunk {
-    pub(super) old: Range<usize>,
-    pub(super) new: Range<usize>,
+pub struct Hunk {
+    pub old: Range<usize>,
+    pub new: Range<usize>,
 }
 
 /// Where two texts differ, in order; between two hunks there is at least one line that both have.
-pub(super) fn hunks(old: &[&str], new: &[&str]) -> Vec<Hunk> {
+pub fn hunks(old: &[&str], new: &[&str]) -> Vec<Hunk> {
     let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let rest = old.len().min(new.len()) - start;
     let end = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
@@ -31,7 +34,7 @@ pub(super) fn hunks(old: &[&str], new: &[&str]) -> Vec<Hunk> {
     if start == old_end && start == new_end {
         return Vec::new();
     }
-    if start == old_end || start == new_end || old_end + new_end - 2 * start > DIFF_LINES_MAX {
+    if start == old_end || start == new_end || old_end + new_end - 2 * start > LINES_MAX {
         return vec![Hunk { old: start..old_end, new: start..new_end }];
     }
     // Numbers are compared faster than lines.
@@ -59,48 +62,36 @@ pub(super) fn hunks(old: &[&str], new: &[&str]) -> Vec<Hunk> {
     found
 }
 
-/// A unified diff of two texts and how many lines it adds and removes.
-#[derive(Debug, Default)]
-pub(super) struct Unified {
-    pub(super) text: String,
-    pub(super) added: usize,
-    pub(super) removed: usize,
-    /// Whether the text was cut short. The counts were not.
-    pub(super) is_cut: bool,
+/// A unified diff without a header, and how many lines it adds and removes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Unified {
+    pub text: String,
+    pub added: usize,
+    pub removed: usize,
 }
 
-/// The unified diff, without a header.
-pub(super) fn unified(old: &str, new: &str) -> Unified {
+/// The unified diff of two texts, with the lines that name the file. Empty where they are the same.
+pub fn diff(path: &str, before: &str, after: &str) -> String {
+    let text = unified(before, after).text;
+    if text.is_empty() { text } else { format!("--- a/{path}\n+++ b/{path}\n{text}") }
+}
+
+/// The unified diff of two texts.
+pub fn unified(old: &str, new: &str) -> Unified {
     let (old, new) = (split(old), split(new));
     let hunks = hunks(&old, &new);
-    let mut unified = Unified {
-        added: hunks.iter().map(|hunk| hunk.new.len()).sum(),
-        removed: hunks.iter().map(|hunk| hunk.old.len()).sum(),
-        ..Unified::default()
-    };
-    let mut from = 0;
-    while from < hunks.len() {
-        let mut to = from + 1;
-        while to < hunks.len() && hunks[to].old.start - hunks[to - 1].old.end <= 2 * CONTEXT_LINES {
-            to += 1;
-        }
-        group(&mut unified, &old, &new, &hunks[from..to]);
-        from = to;
+    let mut text = String::new();
+    // Changes that share their context stand together.
+    for hunks in hunks.chunk_by(|one, next| next.old.start - one.old.end <= 2 * CONTEXT_LINES) {
+        group(&mut text, &old, &new, hunks);
     }
-    if unified.text.len() > DIFF_BYTES_MAX {
-        unified.text.truncate(unified.text.floor_char_boundary(DIFF_BYTES_MAX));
-        unified.text.push_str("\n[... the rest of the diff is left out ...]\n");
-        unified.is_cut = true;
-    }
-    unified
+    let lines = |range: fn(&Hunk) -> &Range<usize>| hunks.iter().map(|hunk| range(hunk).len()).sum();
+    Unified { text, added: lines(|hunk| &hunk.new), removed: lines(|hunk| &hunk.old) }
 }
 
 /// Changes that share their context.
-fn group(unified: &mut Unified, old: &[&str], new: &[&str], hunks: &[Hunk]) {
+fn group(out: &mut String, old: &[&str], new: &[&str], hunks: &[Hunk]) {
     let (Some(first), Some(last)) = (hunks.first(), hunks.last()) else { return };
-    if unified.text.len() > DIFF_BYTES_MAX {
-        return;
-    }
     let before = first.old.start.min(CONTEXT_LINES);
     let after = (old.len() - last.old.end).min(CONTEXT_LINES);
     let shown = |start: usize, end: usize| {
@@ -111,15 +102,15 @@ fn group(unified: &mut Unified, old: &[&str], new: &[&str], hunks: &[Hunk]) {
     };
     let old_at = shown(first.old.start - before, last.old.end + after);
     let new_at = shown(first.new.start - before, last.new.end + after);
-    unified.text.push_str(&format!("@@ -{old_at} +{new_at} @@\n"));
+    out.push_str(&format!("@@ -{old_at} +{new_at} @@\n"));
     let mut at = first.old.start - before;
     for hunk in hunks {
-        lines(&mut unified.text, ' ', &old[at..hunk.old.start]);
-        lines(&mut unified.text, '-', &old[hunk.old.clone()]);
-        lines(&mut unified.text, '+', &new[hunk.new.clone()]);
+        lines(out, ' ', &old[at..hunk.old.start]);
+        lines(out, '-', &old[hunk.old.clone()]);
+        lines(out, '+', &new[hunk.new.clone()]);
         at = hunk.old.end;
     }
-    lines(&mut unified.text, ' ', &old[at..at + after]);
+    lines(out, ' ', &old[at..at + after]);
 }
 
 fn lines(out: &mut String, sign: char, lines: &[&str]) {
@@ -134,7 +125,22 @@ fn lines(out: &mut String, sign: char, lines: &[&str]) {
 
 #[cfg(test)]
 mod tests {
-    use super::unified;
+    use super::{LINES_MAX, diff, unified};
+
+    #[test]
+    fn no_carriage_return_ends_a_line_of_a_diff() {
+        let check = |before: &str, after: &str, expected: &str| {
+            assert_eq!(diff("a", before, after), expected);
+        };
+        check("a\n", "a\n", "");
+        check("1\n2\n3\n", "1\nb\r+c\n3\n", "--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n 1\n-2\n+b\r+c\n 3\n");
+        check(
+            "a\r",
+            "b",
+            "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\r\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n",
+        );
+        check("", "a\r\n", "--- a/a\n+++ b/a\n@@ -0,0 +1 @@\n+a\r\n");
+    }
 
     #[test]
     fn a_diff_counts_what_it_shows() {
@@ -147,5 +153,12 @@ mod tests {
         check("", "a", (1, 0, "@@ -0,0 +1 @@\n+a\n\\ No newline at end of file\n"));
         check("a\n", "b\n", (1, 1, "@@ -1 +1 @@\n-a\n+b\n"));
         check("a\nb\n", "", (0, 2, "@@ -1,2 +0,0 @@\n-a\n-b\n"));
+    }
+
+    #[test]
+    fn texts_that_differ_in_too_much_are_replaced_whole() {
+        let text = |letter: char| (0..LINES_MAX).map(|n| format!("{letter}{n}\nsame\n")).collect::<String>();
+        let found = unified(&text('a'), &text('b'));
+        assert_eq!((found.added, found.removed), (2 * LINES_MAX - 1, 2 * LINES_MAX - 1));
     }
 }
