@@ -12,7 +12,6 @@ mod audit;
 mod chain;
 mod connect;
 pub mod db;
-mod dialect;
 mod error;
 mod fate;
 mod file;

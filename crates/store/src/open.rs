@@ -9,14 +9,13 @@ use std::time::Duration;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, ConnectOptions, SqlSafeStr, SqlStr};
+use sqlx::{ConnectOptions, SqlSafeStr};
 use toolhost_contract::{Clock, Durability};
 
 use crate::asks::Asks;
 use crate::audit::Audit;
 use crate::connect::{self, BUSY_TIMEOUT};
 use crate::db::{Db, Pools, sql};
-use crate::dialect;
 use crate::error::{Error, Result};
 use crate::file::{self, DatabaseFile};
 use crate::file_log::FileLog;
@@ -45,26 +44,45 @@ const LOG_PAUSE: Duration = Duration::from_millis(50);
 const SQLITE_CORRUPT: u32 = 11;
 const SQLITE_NOTADB: u32 = 26;
 
+/// A step of a database, in the words of each engine. What has run once stays as it is, to the byte: each database knows its hash.
+struct Step {
+    version: i64,
+    name: &'static str,
+    sqlite: &'static str,
+    postgres: &'static str,
+}
+
+macro_rules! steps {
+    ($($version:literal $name:literal $file:literal),+ $(,)?) => {
+        &[$(Step {
+            version: $version,
+            name: $name,
+            sqlite: include_str!(concat!("../migrations/sqlite/", $file)),
+            postgres: include_str!(concat!("../migrations/postgres/", $file)),
+        }),+]
+    };
+}
+
 /// Every step from an empty database to this version's, in order.
-const MIGRATIONS: &[(i64, &str, &str)] = &[
-    (1, "project", include_str!("../migrations/0001_project.sql")),
-    (2, "audit", include_str!("../migrations/0002_audit.sql")),
-    (3, "people", include_str!("../migrations/0003_people.sql")),
-    (4, "record", include_str!("../migrations/0004_record.sql")),
-    (5, "memory", include_str!("../migrations/0005_memory.sql")),
-    (6, "ask", include_str!("../migrations/0006_ask.sql")),
-    (7, "file_change", include_str!("../migrations/0007_file_change.sql")),
-    (8, "package", include_str!("../migrations/0008_package.sql")),
-    (9, "session", include_str!("../migrations/0009_session.sql")),
-    (10, "host", include_str!("../migrations/0010_host.sql")),
-    (11, "ask_seen", include_str!("../migrations/0011_ask_seen.sql")),
-    (12, "history_call", include_str!("../migrations/0012_history_call.sql")),
-    (13, "discarded_by", include_str!("../migrations/0013_discarded_by.sql")),
-    (14, "open_call_trace", include_str!("../migrations/0014_open_call_trace.sql")),
-    (15, "audit_unknown", include_str!("../migrations/0015_audit_unknown.sql")),
-    (16, "change_set_chain", include_str!("../migrations/0016_change_set_chain.sql")),
-    (17, "change_set_written", include_str!("../migrations/0017_change_set_written.sql")),
-    (18, "change_set_told", include_str!("../migrations/0018_change_set_told.sql")),
+const STEPS: &[Step] = steps![
+    1 "project" "0001_project.sql",
+    2 "audit" "0002_audit.sql",
+    3 "people" "0003_people.sql",
+    4 "record" "0004_record.sql",
+    5 "memory" "0005_memory.sql",
+    6 "ask" "0006_ask.sql",
+    7 "file_change" "0007_file_change.sql",
+    8 "package" "0008_package.sql",
+    9 "session" "0009_session.sql",
+    10 "host" "0010_host.sql",
+    11 "ask_seen" "0011_ask_seen.sql",
+    12 "history_call" "0012_history_call.sql",
+    13 "discarded_by" "0013_discarded_by.sql",
+    14 "open_call_trace" "0014_open_call_trace.sql",
+    15 "audit_unknown" "0015_audit_unknown.sql",
+    16 "change_set_chain" "0016_change_set_chain.sql",
+    17 "change_set_written" "0017_change_set_written.sql",
+    18 "change_set_told" "0018_change_set_told.sql",
 ];
 
 /// What a process keeps of a database in memory, for the next queries.
@@ -198,7 +216,7 @@ impl Store {
         }
         let mut first = options.connect().await.map_err(|source| unusable(&file, source))?;
         let opened = Arc::new(DatabaseFile::opened(folder, &file).map_err(unusable_folder)?);
-        let migrated = migrate(&mut first, |sql| sql.into_sql_str()).await;
+        let migrated = migrate(&mut first, |step| step.sqlite).await;
         migrated.map_err(|error| migration_failed(error, &file, unusable))?;
         let presence = Presence::file(folder).map_err(unusable_folder)?;
         drop(lock);
@@ -219,7 +237,7 @@ impl Store {
         let (place, options) = server_options(url)?;
         let mut first = connect::connect(&options).await?;
         let clock = if clock.is_the_machines() { ServerClock::of(&mut first, clock).await? } else { clock };
-        let migrated = migrate(&mut first, |sql| AssertSqlSafe(dialect::postgres(sql)).into_sql_str()).await;
+        let migrated = migrate(&mut first, |step| step.postgres).await;
         migrated.map_err(|error| migration_failed(error, Path::new(&place), |_, source| Error::Sql(source)))?;
         let presence = Presence::session(first, &options).await?;
         let server = Server::new(Links::new(options), presence.host());
@@ -376,7 +394,7 @@ fn log_is_empty(file: &Path) -> bool {
 
 /// Tables of another version cannot be brought up to date without writing.
 fn is_this_version(here: i64, place: &Path) -> Result<()> {
-    let newest = MIGRATIONS.last().map_or(0, |(version, _, _)| *version);
+    let newest = STEPS.last().map_or(0, |step| step.version);
     match here.cmp(&newest) {
         Ordering::Equal => Ok(()),
         Ordering::Greater => Err(Error::Newer { path: place.to_owned() }),
@@ -429,13 +447,12 @@ fn unusable(file: &Path, source: sqlx::Error) -> Error {
 
 async fn migrate<C: Migrate>(
     connection: &mut C,
-    text: impl Fn(&'static str) -> SqlStr,
+    text: impl Fn(&Step) -> &'static str,
 ) -> std::result::Result<(), MigrateError> {
-    let migrations = MIGRATIONS
-        .iter()
-        .map(|(version, name, sql)| Migration::new(*version, (*name).into(), MigrationType::Simple, text(sql), false))
-        .collect();
-    Migrator::with_migrations(migrations).run_direct(None, connection, false).await
+    let migration = |step: &Step| {
+        Migration::new(step.version, step.name.into(), MigrationType::Simple, text(step).into_sql_str(), false)
+    };
+    Migrator::with_migrations(STEPS.iter().map(migration).collect()).run_direct(None, connection, false).await
 }
 
 fn migration_failed(error: MigrateError, place: &Path, broken: fn(&Path, sqlx::Error) -> Error) -> Error {

@@ -138,6 +138,30 @@ impl Place {
         self.run(&format!("{drop} {keys} {sql}")).await.unwrap();
     }
 
+    /// The names of its columns, each with its table, and of the indexes that were asked for.
+    pub(crate) async fn schema(&self) -> Vec<String> {
+        let (sqlite, postgres) = (
+            "SELECT m.name || '.' || c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'
+             AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' UNION ALL SELECT name FROM sqlite_master WHERE type = 'index' AND sql <> ''",
+            "SELECT table_name || '.' || column_name FROM information_schema.columns WHERE table_schema = 'public'
+             UNION ALL SELECT i.indexname::text FROM pg_indexes i WHERE i.schemaname = 'public' AND NOT EXISTS
+             (SELECT 1 FROM pg_constraint c WHERE c.conname = i.indexname)",
+        );
+        let mut names: Vec<String> = match &self.address {
+            Address::Folder(state) => {
+                let mut file = SqliteConnectOptions::new().filename(state.join("toolhost.db")).connect().await.unwrap();
+                sqlx::query_scalar(sqlite).fetch_all(&mut file).await.unwrap()
+            }
+            Address::Url(url) => {
+                let mut server = PgConnection::connect(url).await.unwrap();
+                sqlx::query_scalar(postgres).fetch_all(&mut server).await.unwrap()
+            }
+        };
+        names.retain(|name| !name.starts_with("_sqlx_migrations"));
+        names.sort();
+        names
+    }
+
     /// How many rows of the audit there are, by a connection of its own.
     pub(crate) async fn rows(&self) -> i64 {
         let count = "SELECT count(*) FROM audit";

@@ -183,3 +183,15 @@ async fn a_state_folder_that_cannot_be_made_is_told() {
     assert!(error.to_string().contains("state folder"), "{error}");
     assert_eq!(std::fs::read_to_string(shelf.state()).unwrap(), "a file is in the way");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_engines_have_the_same_tables_columns_and_indexes() {
+    let Some(server) = Place::postgres() else { return };
+    let file = Place::sqlite();
+    for place in [&file, &server] {
+        place.open().await.close().await.unwrap();
+    }
+    let (here, there) = (file.schema().await, server.schema().await);
+    assert!(here.iter().any(|name| name == "audit.hash"), "{here:?}");
+    assert_eq!(here, there);
+}

@@ -1,0 +1,12 @@
+-- Who has been shown all of an ask that is longer than one page, and where. The digest is of the text that was shown: a
+-- yes counts only for what its person has seen.
+CREATE TABLE ask_seen (
+    project_id    BIGINT NOT NULL,
+    number        BIGINT NOT NULL,
+    account_id    BIGINT NOT NULL,
+    digest        TEXT    NOT NULL,
+    place         TEXT    NOT NULL,
+    seen_at_ms    BIGINT NOT NULL,
+    PRIMARY KEY (project_id, number, account_id, digest),
+    FOREIGN KEY (project_id, number) REFERENCES ask (project_id, number) ON DELETE CASCADE
+);
