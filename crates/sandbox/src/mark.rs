@@ -37,6 +37,12 @@ impl Mark {
         Self { value: hash >> (64 - WORKSPACE_BITS) << COMMAND_BITS, is_command: false }
     }
 
+    /// The part that commands have which leave nothing to put back: those that only read, and git's own. What other commands leave is
+    /// ended while these go on.
+    pub(crate) fn of_harmless(self) -> Self {
+        Self { value: self.value ^ (1 << 62), is_command: false }
+    }
+
     /// A mark for one command there.
     pub(crate) fn of_command(self) -> Self {
         let random = RandomState::new().hash_one(self.value) >> (64 - COMMAND_BITS);

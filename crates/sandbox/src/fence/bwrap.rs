@@ -232,7 +232,8 @@ fn bare_helper(method: &Method, room: &Room, command: &Job, fence: &Fence, held:
     if fence.workspace == Access::Write {
         writable.extend(room.writable_folders(command));
     }
-    let mark = enforce.then(|| room.mark.of_command());
+    let of_workspace = if held.is_leased() { room.mark } else { room.mark.of_harmless() };
+    let mark = enforce.then(|| of_workspace.of_command());
     let policy = Policy {
         become_user: method.identity.become_user(),
         drop_capabilities: method.identity == Identity::BareRoot,

@@ -234,7 +234,7 @@ impl Guard {
         Self { root, folder: folder.to_owned(), id: id[..32].to_owned() }
     }
 
-    /// The part of the mark that the processes of all commands in this workspace carry.
+    /// The part of the mark that the processes of commands in this workspace carry for which something is kept.
     pub(crate) fn mark(&self) -> Mark {
         Mark::of_workspace(&self.id)
     }

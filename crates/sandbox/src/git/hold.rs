@@ -38,6 +38,11 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    /// Whether something is put back when the command has ended.
+    pub(crate) fn is_leased(&self) -> bool {
+        self.lease.is_some()
+    }
+
     /// The same, with the workspace held alone.
     pub(crate) fn with(mut self, alone: Option<Alone>) -> Result<Self> {
         let lock = alone.as_ref().map(Alone::lock).transpose();

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use toolhost_contract::workspace::{Access, Error, Executor, Tier, WriteGuard};
+use toolhost_contract::workspace::{Access, Command, Error, Executor, Tier, WriteGuard};
 use toolhost_sandbox::FenceChoice;
 
 use crate::room::{AGENT_UID, Bystander, Room, copy, crowd, is_root, path, processes_named, rooms};
@@ -180,5 +180,28 @@ async fn folders_made_in_a_set_group_id_folder_do_not_inherit_the_bit() {
         }
         // Not prevented: neither a seccomp filter nor systemd's RestrictSUIDSGID sees it.
         assert_eq!(mode("by-a-command") & 0o6000, 0o2000);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_command_leaves_those_alone_that_only_read_and_gits_own() {
+    for (tier, room) in rooms().await {
+        let wait = "until [ -e ended ]; do sleep 0.01; done; echo done";
+        let begin_and_wait = format!("touch began; {wait}");
+        let mut command = Command::new(["bash", "-c", &begin_and_wait], Duration::from_secs(60));
+        command.is_git = true;
+        let others = async {
+            while !room.ws().join("began").exists() {
+                room.bash("touch other", Access::Write).await;
+            }
+            // Each is the last of its kind when it ends.
+            for _ in 0..10 {
+                room.bash("touch other", Access::Write).await;
+            }
+            std::fs::write(room.ws().join("ended"), "").unwrap();
+        };
+        let (read, by_git, ()) = tokio::join!(room.bash(wait, Access::Read), room.run(command, Access::Write), others);
+        let said = [read.stdout.text, by_git.unwrap().stdout.text];
+        assert_eq!(said, ["done\n", "done\n"], "{tier:?}");
     }
 }
