@@ -99,6 +99,10 @@ impl Drop for Printed {
 const PRINTED: [&str; 2] = ["stdout", "stderr"];
 /// Longest line that is waited for until it is whole, and longest beginning that is left out because it may be the second half of one.
 const LINE_BYTES_MAX: usize = 64 * 1024;
+/// What the first line of a private key in text has, and its last one (RFC 7468).
+const KEY_BEGINS: &[u8] = b"-----BEGIN ";
+const KEY_IS_PRIVATE: &[u8] = b"PRIVATE KEY";
+const KEY_ENDS: &[u8] = b"-----END ";
 
 impl Printed {
     /// Bytes that are kept.
@@ -124,25 +128,32 @@ impl Printed {
         });
     }
 
-    /// Where what came before was not kept, the first line may have begun there.
+    /// Where what came before was not kept, the first line may have begun there. Of a line that goes on and on at least no word is
+    /// shown by half.
     fn drop_half_a_line(&mut self) {
         if self.left_out == 0 || self.bytes.is_empty() {
             return;
         }
         let most = LINE_BYTES_MAX.min(self.bytes.len());
-        let line = self.bytes.range(..most).position(|byte| *byte == b'\n').map_or(most, |at| at + 1);
+        let end_of_word = || {
+            let end = (most + LINE_BYTES_MAX).min(self.bytes.len());
+            self.bytes.range(most..end).position(u8::is_ascii_whitespace).map_or(end, |at| most + at + 1)
+        };
+        let end_of_line = self.bytes.range(..most).position(|byte| *byte == b'\n').map(|at| at + 1);
+        let line = end_of_line.unwrap_or_else(end_of_word);
         self.counted(|printed| drop(printed.bytes.drain(..line)));
         self.left_out += line as u64;
     }
 
-    /// Takes whole lines, or all that there is at the end, and the secrets out of them. A line that goes on and on is not waited for.
+    /// Takes whole lines, or all that there is at the end, and the secrets out of them. A line that goes on and on is not waited for;
+    /// the rest of a private key is.
     fn make_ready(&mut self, is_last: bool, redactor: &Redactor) {
         let end = self.bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let blank = || self.bytes.iter().rposition(u8::is_ascii_whitespace).map(|at| at + 1);
         let part = match self.bytes.len() - end > LINE_BYTES_MAX {
             _ if is_last => self.bytes.len(),
             true => blank().filter(|blank| *blank > end).unwrap_or(self.bytes.len()),
-            false => end,
+            false => unended_key(&self.bytes.make_contiguous()[..end]).unwrap_or(end),
         };
         let bytes: Vec<u8> = self.counted(|printed| printed.bytes.drain(..part).collect());
         self.ready = String::from_utf8_lossy(&bytes).into_owned();
@@ -159,6 +170,18 @@ impl Printed {
         }
         result
     }
+}
+
+/// Where the line begins that is the first of a private key, if its last one has not come yet and need not come much later.
+fn unended_key(bytes: &[u8]) -> Option<usize> {
+    let last = |mark: &[u8]| bytes.windows(mark.len()).rposition(|window| window == mark);
+    let begin = last(KEY_BEGINS).filter(|begin| last(KEY_ENDS).is_none_or(|end| end < *begin))?;
+    let line = bytes[..begin].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let is_private = bytes[begin..]
+        .split(|byte| *byte == b'\n')
+        .next()
+        .is_some_and(|line| line.windows(KEY_IS_PRIVATE.len()).any(|window| window == KEY_IS_PRIVATE));
+    (is_private && bytes.len() - line <= LINE_BYTES_MAX).then_some(line)
 }
 
 impl Job {
@@ -449,6 +472,37 @@ mod tests {
         assert_eq!((heard.text.as_str(), heard.left_out), ("last\n", 18));
         job.hear(b"on\n", 16);
         assert_eq!(job.take(100, &redactor).text, "on\n", "nothing was left out since");
+    }
+
+    #[test]
+    fn of_a_line_that_goes_on_and_on_no_half_of_a_word_is_read() {
+        let jobs = Jobs::default();
+        let job = jobs.begin(own(), CancellationToken::new(), &Limits::default()).unwrap();
+        let token = " ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8";
+        // The word that the limit cuts is cut in its middle.
+        job.hear(token.repeat(20_000).as_bytes(), 10_000 * token.len() - 10);
+        let text = job.take(usize::MAX, &Redactor::default()).text;
+        assert!(text.contains("[redacted]") && !text.contains("Q7r8"), "{}", &text[..100]);
+    }
+
+    #[test]
+    fn the_rest_of_a_private_key_is_waited_for() {
+        let jobs = Jobs::default();
+        let job = jobs.begin(own(), CancellationToken::new(), &Limits::default()).unwrap();
+        let line = "MIIEpAIBAAKCAQEAx7Qm2Zx9Kq2Lm8Vb4Nc7Ws1Er5Ty6Ui3Op0AsMIIEpAIBaaaZ\n";
+        let redactor = Redactor::default();
+        let read = |printed: &str| {
+            job.hear(printed.as_bytes(), 1 << 20);
+            job.take(1 << 20, &redactor).text
+        };
+        assert_eq!(read(&format!("before\n-----BEGIN RSA PRIVATE KEY-----\n{line}{line}")), "before\n");
+        let rest = read(&format!("{line}{line}-----END RSA PRIVATE KEY-----\nafter\n"));
+        assert!(rest.starts_with("-----BEGIN") && rest.ends_with("-----\nafter\n") && !rest.contains("MIIE"), "{rest}");
+        // Another text with such marks is not waited for.
+        assert_eq!(read("-----BEGIN CERTIFICATE-----\n"), "-----BEGIN CERTIFICATE-----\n");
+        // Nor is a key without an end.
+        let endless = format!("-----BEGIN PRIVATE KEY-----\n{}", "no key\n".repeat(LINE_BYTES_MAX / 7));
+        assert_eq!(read(&endless), endless);
     }
 
     #[test]

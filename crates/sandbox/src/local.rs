@@ -694,6 +694,7 @@ impl Executor for LocalExecutor {
             if let Some(before) = before {
                 restored.extend(self.forget_repositories(method, before).await?);
             }
+            let others_are_at_work = turn.is_none();
             // Else the command that ends last does this.
             if let Some(turn) = turn {
                 if before.is_some() {
@@ -707,7 +708,7 @@ impl Executor for LocalExecutor {
                 self.refuse_named_beside(method, places, beside).await?;
             }
             let refs_changed = match refs {
-                Some(refs) => refs.changes(&self.refs().await?),
+                Some(refs) => refs.changes(&self.refs().await?, others_are_at_work),
                 None => Vec::new(),
             };
             if matches!(result, Err(Error::Cancelled)) && !(restored.is_empty() && refs_changed.is_empty()) {

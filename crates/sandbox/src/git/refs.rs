@@ -45,8 +45,9 @@ impl Refs {
         Self(read(root))
     }
 
-    /// What differs now: first the references that existed before, then the new ones.
-    pub(crate) fn changes(&self, now: &Self) -> Vec<RefChange> {
+    /// What differs now: first the references that existed before, then the new ones. A lock that is gone is no news, and where others
+    /// are at work a new one may be theirs: git keeps one for a moment.
+    pub(crate) fn changes(&self, now: &Self, others_are_at_work: bool) -> Vec<RefChange> {
         let (before, now) = match (&self.0, &now.0) {
             (Some(before), Some(now)) => (before, now),
             // Else a command could hide what it changes behind thousands of references, or of folders.
@@ -57,7 +58,8 @@ impl Refs {
         };
         let change = |name: &String| {
             let (from, to) = (before.get(name).cloned(), now.get(name).cloned());
-            (from != to).then(|| RefChange { name: name.clone(), from, to })
+            let is_told = !LOCKS.contains(&name.as_str()) || to.is_some() && !others_are_at_work;
+            (from != to && is_told).then(|| RefChange { name: name.clone(), from, to })
         };
         let new = now.keys().filter(|name| !before.contains_key(*name));
         before.keys().chain(new).filter_map(change).collect()
@@ -156,4 +158,19 @@ fn look(root: &Top, path: &Path, bytes_max: u64) -> Option<Found> {
 
 fn clip(text: &str) -> String {
     text.chars().take(VALUE_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_gone_or_may_be_another_s_is_not_told() {
+        let refs = |names: &[&str]| Refs(Some(names.iter().map(|name| ((*name).to_owned(), "x".to_owned())).collect()));
+        let (locked, free) = (refs(&["HEAD", "index.lock"]), refs(&["HEAD"]));
+        let told = |before: &Refs, now: &Refs, others| before.changes(now, others).len();
+        assert_eq!((told(&locked, &free, false), told(&locked, &free, true)), (0, 0));
+        assert_eq!((told(&free, &locked, true), told(&free, &locked, false)), (0, 1));
+        assert_eq!(told(&free, &refs(&["HEAD", "refs/heads/new"]), true), 1);
+    }
 }

@@ -627,7 +627,13 @@ fn look(top: &Top, path: &Path) -> Result<(State, (u32, u32))> {
             }
             Err(error) => return Err(error),
         },
-        _ => (open(top, path)?, OsStr::new(".")),
+        _ => {
+            // By the handle, because a command can close the folder to its own owner.
+            let folder = open(top, path)?;
+            let stat = rustix::fs::fstat(&folder)?;
+            let (identity, mode) = (Identity::of_opened(&folder)?, stat.st_mode & 0o7777);
+            return Ok((State::Folder { identity, mode }, (stat.st_uid, stat.st_gid)));
+        }
     };
     let stat = match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,

@@ -205,3 +205,15 @@ async fn the_end_of_a_command_leaves_those_alone_that_only_read_and_gits_own() {
         assert_eq!(said, ["done\n", "done\n"], "{tier:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_closes_the_workspace_stops_no_later_one() {
+    for (tier, room) in rooms().await {
+        // Its owner may close a folder, and so may a command that is its owner.
+        let closed = room.try_bash("chmod 0 .", Access::Write, Duration::from_secs(20)).await.unwrap();
+        let after = room.bash("echo ok", Access::Write).await;
+        assert_eq!(after.stdout.text, "ok\n", "{tier:?}: {closed:?}");
+        let mode = std::fs::metadata(room.ws()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o700, 0o700, "{tier:?}: {closed:?}");
+    }
+}
