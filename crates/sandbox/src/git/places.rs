@@ -610,6 +610,7 @@ fn expanded(home: &Path, value: &str) -> Result<PathBuf> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test says by panicking what does not hold")]
 mod tests {
     use super::{DONE, is_repository, refused};
 
