@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test double that fails ends its test")]
 
 mod clock;
+pub mod database;
 pub mod facts;
 mod git_server;
 mod house;

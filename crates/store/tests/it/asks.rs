@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolhost_store::{ASKS_OPEN_MAX, Ask, AskChange, AskKind, AskLimits, AskState, Error, Event, NewAsk, NewPermit};
-
-use crate::both::{Place, Room, engines};
-use crate::shelf::entry;
+use toolhost_testkit::database::{Place, Room, engines, entry};
 
 const LIVES_MS: u64 = 60_000;
 /// Ended asks that a project keeps.

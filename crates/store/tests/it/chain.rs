@@ -1,10 +1,9 @@
 //! Whatever is done to a written row, verification says which one.
 
-use crate::both::{Place, engines};
 use crate::file_log::change;
-use crate::shelf::entry;
-use crate::things::requirement;
 use toolhost_store::{Event, Filter};
+use toolhost_testkit::database::things::requirement;
+use toolhost_testkit::database::{Place, engines, entry};
 
 /// After `sql` on a chain of ten rows, the first problem is this one.
 async fn check(sql: &str, seq: i64, what: &str) {

@@ -3,16 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::worker::{Worker, await_word, tell, work};
 use serde_json::{Value, json};
 use toolhost_contract::SystemClock;
 use toolhost_records::{Edit, Learning, Requirement};
 use toolhost_store::{Event, Filter};
-
-use crate::both::{Address, Place, Room, engines, room};
-use crate::checkup::{checkup, everything};
-use crate::shelf::entry;
-use crate::things::{comment, learning, requirement, ticket};
-use crate::worker::{Worker, await_word, tell, work};
+use toolhost_testkit::database::things::{comment, learning, requirement, ticket};
+use toolhost_testkit::database::{Address, Place, Room, checkup, engines, entry, everything, room};
 
 const PROCESSES: usize = 50;
 /// Each is four writes.

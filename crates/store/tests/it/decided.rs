@@ -3,10 +3,8 @@
 use serde_json::{Value, json};
 use toolhost_contract::Trace;
 use toolhost_store::{Entry, Event, Filter, NewChange};
-
-use crate::both::{Place, Room, engines};
-use crate::shelf::entry;
-use crate::things::requirement;
+use toolhost_testkit::database::things::requirement;
+use toolhost_testkit::database::{Place, Room, engines, entry};
 
 fn of(here: &Room, event: Event, call: &str, trace: Trace) -> Entry {
     Entry { trace, ..entry(here.project, event, call) }

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use toolhost_store::{CHANGES_MAX, CONTENTS_BYTES_MAX, Change, Changes, NewChange};
-
-use crate::both::{Place, Room, engines};
+use toolhost_testkit::database::{Place, Room, engines};
 
 /// It is looked whether there are too many once in so many changes.
 const PRUNE_EVERY: i64 = 64;

@@ -3,17 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::worker::{Worker, rounds, tell, work};
 use serde_json::{Value, json};
 use toolhost_contract::SystemClock;
 use toolhost_records::{
     Body, Claimant, Edit, Feature, Issue, Kind, ProjectRecords, RecordId, Requirement, Saved, Status, Stored,
 };
 use toolhost_testkit::Seed;
-
-use crate::both::{Address, Place, engines, room};
-use crate::checkup::{checkup, checkup_of};
-use crate::things::{comment, feature, issue, milestone, requirement, task, ticket};
-use crate::worker::{Worker, rounds, tell, work};
+use toolhost_testkit::database::things::{comment, feature, issue, milestone, requirement, task, ticket};
+use toolhost_testkit::database::{Address, Place, checkup, checkup_of, engines, room};
 
 const TEST: &str = "killed::what_was_answered_survives_a_kill_and_nothing_is_half_written";
 /// Processes at once: each is killed while the others write.

@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use toolhost_store::{Event, Filter};
-
-use crate::both::{Place, Room, engines};
-use crate::shelf::entry;
+use toolhost_testkit::database::{Place, Room, engines, entry};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn four_hosts_write_one_chain() {

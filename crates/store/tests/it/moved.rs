@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_records::{Edit, RecordError, Requirement};
 use toolhost_store::{Error, Event, Outage, Store};
-
-use crate::both::{Address, Place, Room, said};
-use crate::shelf::entry;
-use crate::things::requirement;
+use toolhost_testkit::database::things::requirement;
+use toolhost_testkit::database::{Address, Place, Room, entry, said};
 
 fn folder_of(place: &Place) -> PathBuf {
     let Address::Folder(folder) = &place.address else { unreachable!("SQLite has a folder") };

@@ -5,11 +5,9 @@ use toolhost_records::{Edit, Requirement};
 use toolhost_store::{Event, Filter, Outage, Store};
 use toolhost_testkit::{Postgres, until};
 
-use crate::both::{Address, Place, Room, exported, room};
-use crate::checkup::checkup;
 use crate::proxy::{Loss, Proxy};
-use crate::shelf::entry;
-use crate::things::requirement;
+use toolhost_testkit::database::things::requirement;
+use toolhost_testkit::database::{Address, Place, Room, checkup, entry, exported, room};
 
 /// No test waits longer for anything.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);

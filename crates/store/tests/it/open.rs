@@ -4,9 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use toolhost_store::{Error, Event, Filter};
+use toolhost_testkit::database::{Place, Room, engines, entry};
 
-use crate::both::{Place, Room, engines};
-use crate::shelf::{ProjectPackage, entry};
+use crate::shelf::ProjectPackage;
 
 /// What a host that opens the database finds in the audit; it is gone again.
 async fn events(place: &Place) -> Vec<(String, String)> {

@@ -5,12 +5,9 @@ use std::sync::Arc;
 use toolhost_contract::{Clock, ErrorKind, ToolError};
 use toolhost_records::{Edit, Learning, ProjectRecords, Requirement};
 use toolhost_store::{Event, Filter, Store};
+use toolhost_testkit::database::things::{learning, requirement};
+use toolhost_testkit::database::{Place, checkup, entry};
 use toolhost_testkit::{FakeClock, Postgres};
-
-use crate::both::Place;
-use crate::checkup::checkup;
-use crate::shelf::entry;
-use crate::things::{learning, requirement};
 
 fn clock() -> Arc<dyn Clock> {
     Arc::<FakeClock>::default()

@@ -1,8 +1,7 @@
 //! People: who is what in which project, and that a project is never left without an owner.
 
 use toolhost_store::{Error, Member, Role};
-
-use crate::both::{Room, engines};
+use toolhost_testkit::database::{Room, engines};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_registers_a_project_owns_it_and_others_are_strangers() {

@@ -8,10 +8,9 @@ use toolhost_contract::{CallId, Fate, Journal, JournalError, Signal, Trace};
 use toolhost_records::Learning;
 use toolhost_store::Who;
 use toolhost_store::{Entry, Error, Event, Held, NewSession, SessionState};
+use toolhost_testkit::database::{Address, Place, Room, engines, entry};
 
-use crate::both::{Address, Place, Room, engines};
 use crate::file_log::change;
-use crate::shelf::entry;
 
 const ID: &str = "as_0123456789abcdef";
 

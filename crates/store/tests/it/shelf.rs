@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions};
 use tempfile::TempDir;
-use toolhost_contract::{CallId, Durability};
-use toolhost_store::{Entry, Event, Store};
+use toolhost_contract::Durability;
+use toolhost_store::{Event, Store};
 use toolhost_testkit::FakeClock;
+use toolhost_testkit::database::entry;
 
 pub(crate) struct ProjectPackage {
     folder: TempDir,
@@ -75,25 +75,5 @@ impl ProjectPackage {
     pub(crate) async fn ask(&self, sql: &str) -> i64 {
         let mut connection = self.connect().await;
         sqlx::query_scalar(AssertSqlSafe(sql.to_owned())).fetch_one(&mut connection).await.unwrap()
-    }
-}
-
-pub(crate) fn entry(project_id: i64, event: Event, call: &str) -> Entry {
-    Entry {
-        event,
-        call_id: CallId::new(call),
-        session_id: Some("s1".to_owned()),
-        user_id: 1,
-        project_id,
-        caller: json!({ "door": "test" }),
-        tool: "file.write".to_owned(),
-        effect: Some("writes".to_owned()),
-        arguments: json!({ "path": "ä.txt", "n": 1.5, "call": call }),
-        digest: None,
-        decision: None,
-        outcome: if event == Event::Finished { Some(json!({ "ok": true })) } else { None::<Value> },
-        duration_ms: Some(3),
-        fence: "full".to_owned(),
-        trace: toolhost_contract::Trace::None,
     }
 }

@@ -6,10 +6,8 @@ use toolhost_records::{
     Claimant, Edit, Kind, ProjectRecords, RecordError, RecordId, Saved, Status, Stored, TASK, Task,
 };
 use toolhost_testkit::Seed;
-
-use crate::both::engines;
-use crate::checkup::checkup;
-use crate::things::task;
+use toolhost_testkit::database::things::task;
+use toolhost_testkit::database::{checkup, engines};
 
 const STEPS: usize = 400;
 /// Few enough that they meet again and again.

@@ -2,13 +2,11 @@
 
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_records::{DocumentType, Edit, Feature, Kind, RecordError, RecordId, Task, chain_text};
-
-use crate::both::{engines, said};
-use crate::checkup::{checkup, everything};
-use crate::things::{
+use toolhost_testkit::database::things::{
     comment, component, decision, document, feature, insight, issue, learning, milestone, pattern, requirement, task,
     task_of, ticket,
 };
+use toolhost_testkit::database::{checkup, engines, everything, said};
 
 fn id(text: &str) -> RecordId {
     RecordId::parse(text).unwrap()

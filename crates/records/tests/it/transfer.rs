@@ -6,13 +6,11 @@ use toolhost_records::{
     IterationStatus, Kind, NewIteration, ProjectRecords, RecordError, RecordId, Requirement, Status, Task,
 };
 use toolhost_testkit::Seed;
-
-use crate::both::{Place, engines, exported, said};
-use crate::checkup::{checkup, everything};
-use crate::things::{
+use toolhost_testkit::database::things::{
     artifact, comment, component, decision, document, feature, insight, issue, learning, milestone, pattern, persona,
     requirement, task, task_of, ticket,
 };
+use toolhost_testkit::database::{Place, checkup, engines, everything, exported, said};
 
 fn id(text: &str) -> RecordId {
     RecordId::parse(text).unwrap()

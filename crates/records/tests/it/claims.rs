@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use toolhost_contract::{Clock, ErrorKind, ToolError};
 use toolhost_records::{Claim, Claimant, Edit, Kind, ProjectRecords, RecordError, RecordId, Status, Task};
-
-use crate::both::{Place, Room, engines, said};
-use crate::checkup::checkup;
-use crate::things::{requirement, task};
+use toolhost_testkit::database::things::{requirement, task};
+use toolhost_testkit::database::{Place, Room, checkup, engines, said};
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -282,7 +280,7 @@ async fn hosts_that_share_a_server_go_by_its_clock_and_not_by_their_own() {
     let mut hosts = Vec::new();
     for clock in [Wrong(1), Wrong(i64::MAX / 2), Wrong(1_767_225_600_000 - 2 * hour)] {
         let store = place.address.open(Arc::new(clock)).await.unwrap();
-        hosts.push(crate::both::room(store, &place.workspace()).await);
+        hosts.push(toolhost_testkit::database::room(store, &place.workspace()).await);
     }
     with_tasks(&hosts[0], 3).await;
     for (n, host) in hosts.iter().enumerate() {

@@ -1,5 +1,8 @@
 //! An empty database on each engine, for promises that hold on both.
 
+mod checkup;
+pub mod things;
+
 use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,57 +12,57 @@ use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 use tempfile::TempDir;
-use toolhost_contract::{Clock, Durability};
+use toolhost_contract::{CallId, Clock, Durability};
 use toolhost_records::{ProjectRecords, RecordError};
-use toolhost_store::Who;
-use toolhost_store::{Event, Store, Verdict};
-use toolhost_testkit::{FakeClock, Postgres};
+use toolhost_store::{Entry, Event, Store, Verdict, Who};
 
-use crate::shelf::entry;
+use crate::{FakeClock, Postgres};
+
+pub use checkup::{checkup, checkup_of, everything};
 
 /// Where a database is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Address {
+pub enum Address {
     Folder(PathBuf),
     Url(String),
 }
 
 /// A database of a test's own, and the time that it is there. It says which engine it is when a test fails.
-pub(crate) struct Place {
-    pub(crate) address: Address,
-    pub(crate) clock: Arc<FakeClock>,
+pub struct Place {
+    pub address: Address,
+    pub clock: Arc<FakeClock>,
     folder: TempDir,
 }
 
 /// An open store and a project in it.
-pub(crate) struct Room {
-    pub(crate) store: Store,
-    pub(crate) project: i64,
-    pub(crate) user: i64,
+pub struct Room {
+    pub store: Store,
+    pub project: i64,
+    pub user: i64,
 }
 
 /// An empty database on SQLite, then one on PostgreSQL where there is a server.
-pub(crate) fn engines() -> impl Iterator<Item = Place> {
+pub fn engines() -> impl Iterator<Item = Place> {
     [|| Some(Place::sqlite()), Place::postgres].into_iter().filter_map(|place| place())
 }
 
 impl Address {
-    pub(crate) async fn open(&self, clock: Arc<dyn Clock>) -> toolhost_store::Result<Store> {
+    pub async fn open(&self, clock: Arc<dyn Clock>) -> toolhost_store::Result<Store> {
         match self {
-            Self::Folder(folder) => Store::open(folder, clock, toolhost_testkit::SUBJECTS, Durability::default()).await,
-            Self::Url(url) => Store::connect(url, clock, toolhost_testkit::SUBJECTS).await,
+            Self::Folder(folder) => Store::open(folder, clock, crate::SUBJECTS, Durability::default()).await,
+            Self::Url(url) => Store::connect(url, clock, crate::SUBJECTS).await,
         }
     }
 
     /// As another process is told it.
-    pub(crate) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         match self {
             Self::Folder(folder) => json!({ "folder": folder }),
             Self::Url(url) => json!({ "url": url }),
         }
     }
 
-    pub(crate) fn from_json(value: &Value) -> Self {
+    pub fn from_json(value: &Value) -> Self {
         match value.get("folder").and_then(Value::as_str) {
             Some(folder) => Self::Folder(folder.into()),
             None => Self::Url(value["url"].as_str().unwrap().to_owned()),
@@ -68,34 +71,34 @@ impl Address {
 }
 
 impl Place {
-    pub(crate) fn sqlite() -> Self {
+    pub fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self { address: Address::Folder(folder.path().join("state")), clock: Arc::default(), folder }
     }
 
-    pub(crate) fn postgres() -> Option<Self> {
+    pub fn postgres() -> Option<Self> {
         Some(Self::on(Postgres::shared()?))
     }
 
     /// An empty database on this server.
-    pub(crate) fn on(server: &Postgres) -> Self {
+    pub fn on(server: &Postgres) -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self { address: Address::Url(server.fresh_database()), clock: Arc::default(), folder }
     }
 
     /// Another host opens the same database.
-    pub(crate) async fn open(&self) -> Store {
+    pub async fn open(&self) -> Store {
         let clock: Arc<dyn Clock> = self.clock.clone();
         self.address.open(clock).await.unwrap()
     }
 
     /// Another host opens the same project.
-    pub(crate) async fn room(&self) -> Room {
+    pub async fn room(&self) -> Room {
         room(self.open().await, &self.workspace()).await
     }
 
     /// A store with so many finished calls, closed again.
-    pub(crate) async fn filled(&self, calls: usize) {
+    pub async fn filled(&self, calls: usize) {
         let here = self.room().await;
         for n in 0..calls {
             for event in [Event::Started, Event::Finished] {
@@ -105,7 +108,7 @@ impl Place {
         here.store.close().await.unwrap();
     }
 
-    pub(crate) async fn verify(&self) -> Verdict {
+    pub async fn verify(&self) -> Verdict {
         let here = self.room().await;
         let verdict = here.store.reader().verify_audit(here.project).await.unwrap();
         here.store.close().await.unwrap();
@@ -113,7 +116,7 @@ impl Place {
     }
 
     /// Statements of somebody who has got at the database; what it says to that.
-    pub(crate) async fn run(&self, sql: &str) -> Result<(), String> {
+    pub async fn run(&self, sql: &str) -> Result<(), String> {
         let sql = AssertSqlSafe(sql.to_owned());
         let ran = match &self.address {
             Address::Folder(state) => {
@@ -129,7 +132,7 @@ impl Place {
     }
 
     /// Changes the audit behind the host's back, triggers and all.
-    pub(crate) async fn tamper(&self, sql: &str) {
+    pub async fn tamper(&self, sql: &str) {
         let (on, keys) = match self.address {
             Address::Folder(_) => ("", "PRAGMA foreign_keys = OFF;"),
             Address::Url(_) => (" ON audit", ""),
@@ -139,7 +142,7 @@ impl Place {
     }
 
     /// The names of its columns, each with its table, and of the indexes that were asked for.
-    pub(crate) async fn schema(&self) -> Vec<String> {
+    pub async fn schema(&self) -> Vec<String> {
         let (sqlite, postgres) = (
             "SELECT m.name || '.' || c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'
              AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' UNION ALL SELECT name FROM sqlite_master WHERE type = 'index' AND sql <> ''",
@@ -163,7 +166,7 @@ impl Place {
     }
 
     /// How many rows of the audit there are, by a connection of its own.
-    pub(crate) async fn rows(&self) -> i64 {
+    pub async fn rows(&self) -> i64 {
         let count = "SELECT count(*) FROM audit";
         match &self.address {
             Address::Folder(state) => {
@@ -177,7 +180,7 @@ impl Place {
         }
     }
 
-    pub(crate) fn workspace(&self) -> PathBuf {
+    pub fn workspace(&self) -> PathBuf {
         self.folder.path().join("ws")
     }
 }
@@ -198,24 +201,24 @@ impl Drop for Place {
 }
 
 /// The project of a workspace, and its owner.
-pub(crate) async fn room(store: Store, workspace: &Path) -> Room {
+pub async fn room(store: Store, workspace: &Path) -> Room {
     let project = store.project(workspace, "ws", "local").await.unwrap().id;
     let user = store.people().user("local").await.unwrap().unwrap();
     Room { store, project, user }
 }
 
 impl Room {
-    pub(crate) fn desk(&self) -> ProjectRecords {
+    pub fn desk(&self) -> ProjectRecords {
         self.desk_of("tester", "call-1")
     }
 
-    pub(crate) fn desk_of(&self, name: &str, call: &str) -> ProjectRecords {
+    pub fn desk_of(&self, name: &str, call: &str) -> ProjectRecords {
         let who = Who { project_id: self.project, user_id: self.user, name: name.to_owned(), call_id: call.to_owned() };
         toolhost_records::Records::new(self.store.database()).desk(who).unwrap()
     }
 
     /// The desk of another project in the same database.
-    pub(crate) async fn next_door(&self, workspace: &Path) -> ProjectRecords {
+    pub async fn next_door(&self, workspace: &Path) -> ProjectRecords {
         let project = self.store.project(workspace, "next door", "local").await.unwrap().id;
         let who = Who { project_id: project, user_id: self.user, name: "tester".to_owned(), call_id: "c".to_owned() };
         toolhost_records::Records::new(self.store.database()).desk(who).unwrap()
@@ -223,7 +226,7 @@ impl Room {
 }
 
 /// All lines of an export.
-pub(crate) async fn exported(desk: &ProjectRecords) -> Vec<String> {
+pub async fn exported(desk: &ProjectRecords) -> Vec<String> {
     let mut lines = Vec::new();
     let mut sink = |line: String| -> Result<(), RecordError> {
         lines.push(line);
@@ -235,6 +238,27 @@ pub(crate) async fn exported(desk: &ProjectRecords) -> Vec<String> {
 
 /// What a refusal says.
 #[track_caller]
-pub(crate) fn said<T: fmt::Debug>(result: Result<T, RecordError>) -> String {
+pub fn said<T: fmt::Debug>(result: Result<T, RecordError>) -> String {
     result.unwrap_err().to_string()
+}
+
+/// A row of the audit.
+pub fn entry(project_id: i64, event: Event, call: &str) -> Entry {
+    Entry {
+        event,
+        call_id: CallId::new(call),
+        session_id: Some("s1".to_owned()),
+        user_id: 1,
+        project_id,
+        caller: json!({ "door": "test" }),
+        tool: "file.write".to_owned(),
+        effect: Some("writes".to_owned()),
+        arguments: json!({ "path": "ä.txt", "n": 1.5, "call": call }),
+        digest: None,
+        decision: None,
+        outcome: if event == Event::Finished { Some(json!({ "ok": true })) } else { None::<Value> },
+        duration_ms: Some(3),
+        fence: "full".to_owned(),
+        trace: toolhost_contract::Trace::None,
+    }
 }

@@ -5,10 +5,8 @@ use toolhost_records::{
     ArtifactKind, Edit, Feature, Inheritance, Kind, NewIteration, ProjectRecords, Query, RecordId, Requirement, Status,
     Stored, Task,
 };
-
-use crate::both::{engines, said};
-use crate::checkup::{checkup, everything};
-use crate::things::{artifact, component, feature, insight, milestone, requirement, task_of};
+use toolhost_testkit::database::things::{artifact, component, feature, insight, milestone, requirement, task_of};
+use toolhost_testkit::database::{checkup, engines, everything, said};
 
 fn id(text: &str) -> RecordId {
     RecordId::parse(text).unwrap()

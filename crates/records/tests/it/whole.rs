@@ -2,10 +2,8 @@
 
 use toolhost_records::{Edit, Extent, Imported, RecordError, Requirement};
 use toolhost_testkit::Seed;
-
-use crate::both::{Place, Room, engines, exported, said};
-use crate::checkup::checkup;
-use crate::things::{component, feature, learning, requirement, task_of, ticket};
+use toolhost_testkit::database::things::{component, feature, learning, requirement, task_of, ticket};
+use toolhost_testkit::database::{Place, Room, checkup, engines, exported, said};
 
 /// The lines of a project with a few records, some of more than one version.
 async fn lines_of(here: &Room) -> Vec<String> {

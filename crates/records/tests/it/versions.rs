@@ -6,10 +6,8 @@ use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_records::{
     Claimant, Edit, Feature, Learning, ProjectRecords, RecordError, RecordId, Requirement, Saved, Status, Task,
 };
-
-use crate::both::{engines, said};
-use crate::checkup::checkup;
-use crate::things::{feature, learning, persona, requirement, task};
+use toolhost_testkit::database::things::{feature, learning, persona, requirement, task};
+use toolhost_testkit::database::{checkup, engines, said};
 
 fn id(text: &str) -> RecordId {
     RecordId::parse(text).unwrap()

@@ -5,10 +5,8 @@ use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_records::{
     Edit, Extent, Kind, Learning, Query, RECORD_BYTES_MAX, RecordError, RecordId, Requirement, Task,
 };
-
-use crate::both::{engines, exported, said};
-use crate::checkup::{checkup, everything};
-use crate::things::{feature, learning, persona, requirement, task};
+use toolhost_testkit::database::things::{feature, learning, persona, requirement, task};
+use toolhost_testkit::database::{checkup, engines, everything, exported, said};
 
 /// The ids that are none of a requirement's.
 const BAD_IDS: &[&str] = &[

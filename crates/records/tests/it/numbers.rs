@@ -1,10 +1,8 @@
 //! Ids: no number is ever given twice, and each project counts for itself.
 
 use toolhost_records::{Edit, Extent, Kind, RecordId, Requirement};
-
-use crate::both::{engines, exported};
-use crate::checkup::checkup;
-use crate::things::{feature, requirement, task, ticket};
+use toolhost_testkit::database::things::{feature, requirement, task, ticket};
+use toolhost_testkit::database::{checkup, engines, exported};
 
 fn id(text: &str) -> RecordId {
     RecordId::parse(text).unwrap()

@@ -8,10 +8,8 @@ use toolhost_records::{
     Claimant, Edit, FEATURE, Feature, ITERATION, Inheritance, Iteration, IterationStatus, Machine, NewIteration,
     ProjectRecords, RecordError, RecordId, Status, Stored, TASK, TICKET, Task, Ticket, TicketState,
 };
-
-use crate::both::{engines, said};
-use crate::checkup::checkup;
-use crate::things::{feature, task, ticket};
+use toolhost_testkit::database::things::{feature, task, ticket};
+use toolhost_testkit::database::{checkup, engines, said};
 
 /// The states of the documents, written down once more.
 ///

@@ -6,10 +6,8 @@ use serde_json::json;
 use toolhost_records::{
     Again, Draft, Edit, Importance, Issue, Kind, Learning, ProjectRecords, RecordId, Search, SearchScope,
 };
-
-use crate::both::engines;
-use crate::checkup::checkup;
-use crate::things::{decision, insight, issue, learning, pattern};
+use toolhost_testkit::database::things::{decision, insight, issue, learning, pattern};
+use toolhost_testkit::database::{checkup, engines};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 

@@ -10,7 +10,7 @@ fn owned(ids: &[&str]) -> Vec<String> {
     ids.iter().map(|id| (*id).to_owned()).collect()
 }
 
-pub(crate) fn requirement(title: &str) -> Requirement {
+pub fn requirement(title: &str) -> Requirement {
     Requirement {
         title: title.to_owned(),
         description: format!("what {title} is about"),
@@ -20,7 +20,7 @@ pub(crate) fn requirement(title: &str) -> Requirement {
     }
 }
 
-pub(crate) fn feature(name: &str, requirements: &[&str], dependencies: &[&str]) -> Feature {
+pub fn feature(name: &str, requirements: &[&str], dependencies: &[&str]) -> Feature {
     Feature {
         name: name.to_owned(),
         description: String::new(),
@@ -35,7 +35,7 @@ pub(crate) fn feature(name: &str, requirements: &[&str], dependencies: &[&str]) 
     }
 }
 
-pub(crate) fn component(name: &str, features: &[&str]) -> Component {
+pub fn component(name: &str, features: &[&str]) -> Component {
     Component {
         name: name.to_owned(),
         component_type: ComponentType::BackendService,
@@ -47,7 +47,7 @@ pub(crate) fn component(name: &str, features: &[&str]) -> Component {
     }
 }
 
-pub(crate) fn task(title: &str, dependencies: &[&str]) -> Task {
+pub fn task(title: &str, dependencies: &[&str]) -> Task {
     Task {
         title: title.to_owned(),
         description: String::new(),
@@ -67,23 +67,23 @@ pub(crate) fn task(title: &str, dependencies: &[&str]) -> Task {
 }
 
 /// A task that goes with its feature and its component.
-pub(crate) fn task_of(title: &str, feature: &str, component: &str, dependencies: &[&str]) -> Task {
+pub fn task_of(title: &str, feature: &str, component: &str, dependencies: &[&str]) -> Task {
     Task { feature_id: Some(feature.to_owned()), component_id: Some(component.to_owned()), ..task(title, dependencies) }
 }
 
-pub(crate) fn milestone(name: &str, features: &[&str]) -> Milestone {
+pub fn milestone(name: &str, features: &[&str]) -> Milestone {
     Milestone { name: name.to_owned(), features: owned(features), deadline: None }
 }
 
-pub(crate) fn artifact(kind: ArtifactKind, content: &str) -> Artifact {
+pub fn artifact(kind: ArtifactKind, content: &str) -> Artifact {
     Artifact { kind, content: content.to_owned() }
 }
 
-pub(crate) fn persona(name: &str) -> Persona {
+pub fn persona(name: &str) -> Persona {
     Persona { name: name.to_owned(), role: "developer".to_owned(), personality: String::new() }
 }
 
-pub(crate) fn ticket(title: &str) -> Ticket {
+pub fn ticket(title: &str) -> Ticket {
     Ticket {
         title: title.to_owned(),
         description: String::new(),
@@ -95,7 +95,7 @@ pub(crate) fn ticket(title: &str) -> Ticket {
     }
 }
 
-pub(crate) fn comment(ticket: &str, content: &str) -> Comment {
+pub fn comment(ticket: &str, content: &str) -> Comment {
     Comment {
         ticket_id: ticket.to_owned(),
         author: "ann".to_owned(),
@@ -104,15 +104,15 @@ pub(crate) fn comment(ticket: &str, content: &str) -> Comment {
     }
 }
 
-pub(crate) fn document(ticket: &str, document_type: DocumentType, content: &str) -> Document {
+pub fn document(ticket: &str, document_type: DocumentType, content: &str) -> Document {
     Document { ticket_id: ticket.to_owned(), document_type, author: "ann".to_owned(), content: content.to_owned() }
 }
 
-pub(crate) fn insight(content: &str, importance: Importance) -> Insight {
+pub fn insight(content: &str, importance: Importance) -> Insight {
     Insight { stage: "plan".to_owned(), content: content.to_owned(), importance }
 }
 
-pub(crate) fn issue(content: &str) -> Issue {
+pub fn issue(content: &str) -> Issue {
     Issue {
         stage: "build".to_owned(),
         content: content.to_owned(),
@@ -122,11 +122,11 @@ pub(crate) fn issue(content: &str) -> Issue {
     }
 }
 
-pub(crate) fn learning(content: &str) -> Learning {
+pub fn learning(content: &str) -> Learning {
     Learning { content: content.to_owned() }
 }
 
-pub(crate) fn decision(title: &str, text: &str, source: Option<&str>) -> Decision {
+pub fn decision(title: &str, text: &str, source: Option<&str>) -> Decision {
     Decision {
         title: title.to_owned(),
         context: String::new(),
@@ -136,7 +136,7 @@ pub(crate) fn decision(title: &str, text: &str, source: Option<&str>) -> Decisio
     }
 }
 
-pub(crate) fn pattern(name: &str, description: &str, source: Option<&str>) -> Pattern {
+pub fn pattern(name: &str, description: &str, source: Option<&str>) -> Pattern {
     Pattern {
         name: name.to_owned(),
         description: description.to_owned(),

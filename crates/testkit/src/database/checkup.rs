@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use toolhost_records::{Kind, ProjectRecords, Query, RecordId, Search, SearchScope, Stored};
 
 /// Every record of the project.
-pub(crate) async fn everything(desk: &ProjectRecords) -> BTreeMap<RecordId, Stored> {
+pub async fn everything(desk: &ProjectRecords) -> BTreeMap<RecordId, Stored> {
     let mut all = BTreeMap::new();
     for kind in Kind::ALL {
         let mut query = Query { limit: 1000, ..Query::default() };
@@ -22,7 +22,7 @@ pub(crate) async fn everything(desk: &ProjectRecords) -> BTreeMap<RecordId, Stor
 }
 
 /// Fails unless everything in the project fits together; answers how many records it has.
-pub(crate) async fn checkup(desk: &ProjectRecords) -> usize {
+pub async fn checkup(desk: &ProjectRecords) -> usize {
     let all = everything(desk).await;
     let mut named: BTreeMap<RecordId, BTreeSet<RecordId>> = BTreeMap::new();
     for record in all.values() {
@@ -48,7 +48,7 @@ pub(crate) async fn checkup(desk: &ProjectRecords) -> usize {
 }
 
 /// Fails unless this record fits together with its history, its references and the memory's index.
-pub(crate) async fn checkup_of(desk: &ProjectRecords, record: &Stored, all: &BTreeMap<RecordId, Stored>) {
+pub async fn checkup_of(desk: &ProjectRecords, record: &Stored, all: &BTreeMap<RecordId, Stored>) {
     let id = record.id;
     let history = desk.history(id, None, 1000).await.unwrap();
     assert_eq!(history[0].version, record.version, "{id} is at its newest version");
