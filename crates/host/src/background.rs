@@ -172,7 +172,7 @@ impl Printed {
     }
 }
 
-/// Where the line begins that is the first of a private key, if its last one has not come yet and need not come much later.
+/// Where the first line of a private key begins whose last line has not come yet. `None` also where it is too long ago to be waited for.
 fn unended_key(bytes: &[u8]) -> Option<usize> {
     let last = |mark: &[u8]| bytes.windows(mark.len()).rposition(|window| window == mark);
     let begin = last(KEY_BEGINS).filter(|begin| last(KEY_ENDS).is_none_or(|end| end < *begin))?;

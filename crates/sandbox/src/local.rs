@@ -106,7 +106,7 @@ pub(crate) struct Room {
     names: Vec<String>,
     /// What of `top` and `outer` must be found where it is mounted.
     opened: Vec<Mounted>,
-    /// The part of the mark that all processes of its commands carry that can leave something.
+    /// The part of the mark that the processes of commands carry after which something is put back.
     pub(crate) mark: Mark,
 }
 

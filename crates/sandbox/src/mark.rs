@@ -37,8 +37,8 @@ impl Mark {
         Self { value: hash >> (64 - WORKSPACE_BITS) << COMMAND_BITS, is_command: false }
     }
 
-    /// The part that commands have which leave nothing to put back: those that only read, and git's own. What other commands leave is
-    /// ended while these go on.
+    /// The same part for commands after which nothing is put back: those that only read, and git's own. They go on while the processes
+    /// that other commands have left are ended.
     pub(crate) fn of_harmless(self) -> Self {
         Self { value: self.value ^ (1 << 62), is_command: false }
     }

@@ -234,7 +234,7 @@ impl Guard {
         Self { root, folder: folder.to_owned(), id: id[..32].to_owned() }
     }
 
-    /// The part of the mark that the processes of commands in this workspace carry for which something is kept.
+    /// The part of the mark that the processes of commands in this workspace carry after which something is put back.
     pub(crate) fn mark(&self) -> Mark {
         Mark::of_workspace(&self.id)
     }

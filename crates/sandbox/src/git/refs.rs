@@ -45,8 +45,8 @@ impl Refs {
         Self(read(root))
     }
 
-    /// What differs now: first the references that existed before, then the new ones. A lock that is gone is no news, and where others
-    /// are at work a new one may be theirs: git keeps one for a moment.
+    /// What differs now: first the references that existed before, then the new ones. A lock that is gone is not
+    /// told, nor is a new one where others are at work: it may be theirs, for git keeps one while it writes.
     pub(crate) fn changes(&self, now: &Self, others_are_at_work: bool) -> Vec<RefChange> {
         let (before, now) = match (&self.0, &now.0) {
             (Some(before), Some(now)) => (before, now),

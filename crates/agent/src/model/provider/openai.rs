@@ -14,8 +14,8 @@ use crate::model::{ProviderKind, Request, Secret, Stop};
 
 pub(super) const PATH: &str = "/chat/completions";
 
-/// Under this name is kept, among the signatures of a message, what a server wants back with it: `DeepSeek` and Kimi their thoughts
-/// while the calls of a message are being answered, Gemini what it adds to each call, where its signature of its thoughts is.
+/// The name under which a message keeps, among its signatures, what its server wants back with it. `DeepSeek` and Kimi want their
+/// thoughts while the calls of the message are being answered; Gemini wants what it added to a call, such as a signature of its thoughts.
 const KEPT_AS: &str = "openai";
 
 const DONE: &str = "[DONE]";
@@ -137,7 +137,8 @@ fn tool(spec: &crate::model::ToolSpec) -> Tool<'_> {
     Tool { kind: "function", function: ToolFunction { name, description, parameters: &spec.schema } }
 }
 
-/// `with_extra`: what a server has added to its calls goes back with them. `OpenAI` itself adds nothing, and may refuse what it does not know.
+/// With `with_extra`, what a server has added to a call goes back with the call. `OpenAI` itself adds nothing, and may refuse fields that
+/// it does not know.
 fn lines<'a>(request: &Request<'a>, with_extra: bool) -> Vec<Line<'a>> {
     let blocks = request.system.iter().map(|block| block.text.as_str()).filter(|text| !is_blank(text));
     let content = blocks.collect::<Vec<_>>().join("\n\n");
