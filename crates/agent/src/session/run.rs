@@ -37,6 +37,8 @@ pub struct SessionState<'a> {
 pub struct Control {
     /// To stop after the call under way, or before it where it waits for a person, and go on later.
     pub pause: CancellationToken,
+    /// To end the call under way, stop, and go on later.
+    pub interrupt: CancellationToken,
     /// To stop at once, for good.
     pub cancel: CancellationToken,
 }
@@ -108,8 +110,10 @@ impl Stop {
         tokio::pin!(late);
         let mut paused = false;
         loop {
-            let (halt, hard) = tokio::select! {
+            let interrupted = self.calls.cancel.is_cancelled();
+            let (halt, ends_calls) = tokio::select! {
                 () = self.control.cancel.cancelled() => (Halt::Cancelled, true),
+                () = self.control.interrupt.cancelled(), if !interrupted => (Halt::Paused, true),
                 () = self.control.pause.cancelled(), if !paused => (Halt::Paused, false),
                 signal = journal.signal(paused.then_some(Signal::Pause)) => match signal {
                     Signal::Pause => (Halt::Paused, false),
@@ -121,10 +125,13 @@ impl Stop {
                 }
             };
             paused = true;
+            let is_for_good = halt != Halt::Paused;
             self.note(halt);
             self.soft.cancel();
-            if hard {
+            if ends_calls {
                 self.calls.cancel.cancel();
+            }
+            if is_for_good {
                 return std::future::pending().await;
             }
             self.calls.let_go.cancel();

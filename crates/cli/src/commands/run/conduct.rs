@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tokio_util::sync::CancellationToken;
 use toolhost::{Host, Session};
 use toolhost_agent::session::{Answer, Control, Event, LoopResult, Status, Watch};
 use toolhost_builder::packages::Preview;
@@ -69,9 +68,9 @@ fn next(result: &LoopResult) -> Option<String> {
     }
 }
 
-/// Ctrl-C once pauses, twice cancels; whatever else ends a process pauses.
+/// Each signal that asks a process to end ends the call under way and pauses the session. A second Ctrl-C cancels it.
 pub(in crate::commands) fn stopped_by_signals() -> Control {
-    let control = Control { pause: CancellationToken::new(), cancel: CancellationToken::new() };
+    let control = Control::default();
     let stop = control.clone();
     tokio::spawn(async move {
         use tokio::signal::unix::{SignalKind, signal};
@@ -81,15 +80,15 @@ pub(in crate::commands) fn stopped_by_signals() -> Control {
         let mut interrupted = false;
         loop {
             tokio::select! {
-                () = endings.next() => stop.pause.cancel(),
+                () = endings.next() => stop.interrupt.cancel(),
                 _ = interrupt.recv() => {
                     if interrupted {
                         stop.cancel.cancel();
                         return;
                     }
                     interrupted = true;
-                    stop.pause.cancel();
-                    print::note(print::paint(print::WARN, "\npausing; Ctrl-C again cancels"));
+                    stop.interrupt.cancel();
+                    print::note(print::paint(print::WARN, "\nending the call under way and pausing; Ctrl-C again cancels the session"));
                 }
             }
         }

@@ -24,7 +24,7 @@ const BUILDER: &str = "builder";
 /// Let a model work on a task, with the tools of a profile, live in this terminal
 ///
 /// Everything it does passes the gate and is written down step by step: a session that was interrupted goes on with
-/// `toolhost session resume`. Ctrl-C once pauses it, twice cancels it.
+/// `toolhost session resume`. Ctrl-C ends the call under way and pauses it, a second one cancels it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// What to do, in words
