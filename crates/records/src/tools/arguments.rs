@@ -12,7 +12,7 @@ pub(crate) const LIMIT_DEFAULT: i64 = 100;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct InIteration {
-    /// The number of an iteration; the current one if left out, 0 for what belongs to none.
+    /// The number of an iteration; the current one if left out, 0 for what is in none.
     #[schemars(range(min = 0))]
     iteration: Option<i64>,
 }
