@@ -45,8 +45,8 @@ impl Refs {
         Self(read(root))
     }
 
-    /// What differs now: first the references that existed before, then the new ones. A lock that is gone is not
-    /// told, nor is a new one where others are at work: it may be theirs, for git keeps one while it writes.
+    /// What differs now: first the references that existed before, then the new ones. Where others are
+    /// at work no lock is told: it may be theirs, for git keeps one while it writes.
     pub(crate) fn changes(&self, now: &Self, others_are_at_work: bool) -> Vec<RefChange> {
         let (before, now) = match (&self.0, &now.0) {
             (Some(before), Some(now)) => (before, now),
@@ -58,7 +58,7 @@ impl Refs {
         };
         let change = |name: &String| {
             let (from, to) = (before.get(name).cloned(), now.get(name).cloned());
-            let is_told = !LOCKS.contains(&name.as_str()) || to.is_some() && !others_are_at_work;
+            let is_told = !others_are_at_work || !LOCKS.contains(&name.as_str());
             (from != to && is_told).then(|| RefChange { name: name.clone(), from, to })
         };
         let new = now.keys().filter(|name| !before.contains_key(*name));
@@ -165,11 +165,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_that_is_gone_or_may_be_another_s_is_not_told() {
+    fn a_lock_that_may_be_another_s_is_not_told() {
         let refs = |names: &[&str]| Refs(Some(names.iter().map(|name| ((*name).to_owned(), "x".to_owned())).collect()));
         let (locked, free) = (refs(&["HEAD", "index.lock"]), refs(&["HEAD"]));
         let told = |before: &Refs, now: &Refs, others| before.changes(now, others).len();
-        assert_eq!((told(&locked, &free, false), told(&locked, &free, true)), (0, 0));
+        assert_eq!((told(&locked, &free, false), told(&locked, &free, true)), (1, 0));
         assert_eq!((told(&free, &locked, true), told(&free, &locked, false)), (0, 1));
         assert_eq!(told(&free, &refs(&["HEAD", "refs/heads/new"]), true), 1);
     }
