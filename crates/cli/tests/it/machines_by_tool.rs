@@ -271,7 +271,7 @@ async fn what_one_session_holds_no_other_moves_until_the_lease_ends() {
         assert_eq!(house.data("task.ready", json!({})).await["items"][0]["id"], id.as_str(), "its lease has run out");
         let taken = claim("second").await;
         assert_eq!((&taken.data["takenOver"], &taken.data["task"]["id"]), (&json!(true), &json!(id)), "{taken:?}");
-        assert!(taken.text.contains("let the lease end"), "{}", taken.text);
+        assert!(taken.text.contains("their lease ended"), "{}", taken.text);
         assert_eq!(refusal(&complete("first").await).2, held(60), "who was late has lost it");
         let done = complete("second").await;
         assert!(done.ok && done.data["holder"].is_null() && done.data["completedAtMs"].is_number(), "{done:?}");

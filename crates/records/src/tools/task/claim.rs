@@ -35,7 +35,7 @@ pub(crate) struct Output {
     /// The task, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<Saved<Task>>,
-    /// Somebody else held it and let the lease end: look for what is already done.
+    /// Somebody else held it, and their lease ended: check what is already done.
     taken_over: bool,
 }
 
@@ -43,7 +43,7 @@ impl RecordAnswer for Output {
     fn text(&self) -> String {
         let Some(task) = &self.task else { return "no task is ready".to_owned() };
         let note = if self.taken_over {
-            "somebody else held it and let the lease end: look for what is already done\n"
+            "somebody else held it, and their lease ended: check what is already done\n"
         } else {
             ""
         };
