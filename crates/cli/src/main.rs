@@ -7,7 +7,9 @@ mod commands;
 mod deploy_target;
 mod editor;
 mod fold;
+mod hosting;
 mod idle;
+mod instructions;
 mod keys;
 mod known;
 mod model;
@@ -19,6 +21,7 @@ mod remotes;
 mod settings;
 mod signals;
 mod since;
+mod socket;
 mod terminal;
 mod wire;
 

@@ -45,15 +45,20 @@ pub(crate) async fn named(projects: &Path, name: &OsStr) -> anyhow::Result<Vec<F
     found(projects, |state| state.starts_with(&begin)).await
 }
 
-async fn found(projects: &Path, fits: impl Fn(&str) -> bool) -> anyhow::Result<Vec<Found>> {
+/// The state folders that have a database.
+pub(crate) fn states(projects: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(projects) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error).with_context(|| format!("{} cannot be read", projects.display())),
     };
+    Ok(entries.flatten().map(|entry| entry.path()).filter(|state| Store::is_in(state)).collect())
+}
+
+async fn found(projects: &Path, fits: impl Fn(&str) -> bool) -> anyhow::Result<Vec<Found>> {
     let mut all = Vec::new();
-    let states = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(&fits));
-    for state in states.map(|entry| entry.path()).filter(|state| Store::is_in(state)) {
+    let named = |state: &PathBuf| state.file_name().and_then(OsStr::to_str).is_some_and(&fits);
+    for state in states(projects)?.into_iter().filter(named) {
         match of(&state).await {
             Ok(found) => all.extend(found),
             Err(error) => {
@@ -67,7 +72,8 @@ async fn found(projects: &Path, fits: impl Fn(&str) -> bool) -> anyhow::Result<V
     Ok(all)
 }
 
-async fn of(state: &Path) -> toolhost_store::Result<Vec<Found>> {
+/// The projects of one database.
+pub(crate) async fn of(state: &Path) -> toolhost_store::Result<Vec<Found>> {
     let store = Store::open_reading(state, clock(), toolhost::SUBJECTS).await?;
     let projects = store.reader().projects().await;
     store.close().await?;

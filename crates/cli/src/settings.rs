@@ -421,6 +421,11 @@ impl Settings {
         }
     }
 
+    /// Whether a project was named, and not only the working directory is in one.
+    pub(crate) fn names_a_project(&self) -> bool {
+        self.root.is_some() || self.state.is_some() || self.project.is_some()
+    }
+
     /// For what lets an agent work.
     pub(crate) fn staying_here(&self) -> Self {
         Self { stays_here: true, ..self.with_root(None) }

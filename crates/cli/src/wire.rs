@@ -1,5 +1,6 @@
 //! From settings to an open host: what was said becomes the arguments of the facade's builder.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -99,6 +100,17 @@ pub(crate) async fn open_resolved(resolved: &Resolved, need: Need) -> anyhow::Re
     let host = with_workspace(resolved, builder(resolved, need))?.open().await?;
     connected(resolved, host.connection());
     Ok(host)
+}
+
+/// Opens the project of a folder that is not on this machine, or is gone: what its database has is there, and no workspace. `state` is where
+/// the database is, if it is no shared one.
+pub(crate) async fn open_elsewhere(resolved: &Resolved, state: Option<&Path>, root: &Path) -> anyhow::Result<Host> {
+    let builder = builder(resolved, Need::Writing);
+    let builder = match state {
+        Some(state) => builder.state(state).must_exist(true),
+        None => builder,
+    };
+    Ok(builder.workspace_elsewhere(root).open().await?)
 }
 
 /// Opens the database, finds the project in it, and the user in whose name things are done.

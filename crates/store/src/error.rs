@@ -165,6 +165,9 @@ impl Error {
 
 impl From<Error> for ToolError {
     fn from(error: Error) -> Self {
+        if matches!(error, Error::NoSession { .. }) {
+            return Self::new(ErrorKind::NotFound, error.to_string());
+        }
         let Some(outage) = error.outage() else { return Self::internal(error) };
         let (message, hint) = outage.told();
         let kind = if outage == Outage::InDoubt { ErrorKind::Unknown } else { ErrorKind::Io };

@@ -19,6 +19,7 @@ use crate::db::{Db, Pools, sql};
 use crate::error::{Error, Result};
 use crate::file::{self, DatabaseFile};
 use crate::file_log::FileLog;
+use crate::keyed_calls::KeyedCalls;
 use crate::links::Links;
 use crate::outage::Outage;
 use crate::people::{self, People};
@@ -28,6 +29,7 @@ use crate::server::{Server, ServerClock};
 use crate::sessions::Sessions;
 use crate::sqlite_pool::{SqlitePool, reading};
 use crate::subject::{Database, Subjects};
+use crate::tokens::Tokens;
 
 const READERS_MAX: u32 = 4;
 /// How long a host that ends waits for its server to take the last rows. Without them its calls end as those of a dead one.
@@ -83,6 +85,7 @@ const STEPS: &[Step] = steps![
     16 "change_set_chain" "0016_change_set_chain.sql",
     17 "change_set_written" "0017_change_set_written.sql",
     18 "change_set_told" "0018_change_set_told.sql",
+    19 "token" "0019_token.sql",
 ];
 
 /// What a process keeps of a database in memory, for the next queries.
@@ -325,6 +328,14 @@ impl Store {
 
     pub fn file_log(&self) -> FileLog {
         FileLog::new(self.db.clone(), Arc::clone(&self.clock))
+    }
+
+    pub fn tokens(&self) -> Tokens {
+        Tokens::new(self.db.clone(), Arc::clone(&self.clock))
+    }
+
+    pub fn keyed_calls(&self) -> KeyedCalls {
+        KeyedCalls::new(self.db.clone(), Arc::clone(&self.clock))
     }
 
     pub fn people(&self) -> People {

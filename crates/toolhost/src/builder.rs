@@ -55,6 +55,8 @@ pub struct Builder {
     durability: Durability,
     need: Need,
     workspace: Option<PathBuf>,
+    /// The folder that names the project where it is not on this machine.
+    elsewhere: Option<PathBuf>,
     fence_program: Option<PathBuf>,
     fence: FenceChoice,
     local: Option<LocalConfig>,
@@ -80,6 +82,7 @@ impl Default for Builder {
             durability: Durability::default(),
             need: Need::Writing,
             workspace: None,
+            elsewhere: None,
             fence_program: None,
             fence: FenceChoice::Auto,
             local: None,
@@ -132,6 +135,13 @@ impl Builder {
     /// and git fail, and those for records and packages work.
     pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
         self.workspace = Some(folder.into());
+        self
+    }
+
+    /// The project of a folder that is not on this machine, or is gone: its records, asks and packages are there, and tools for files,
+    /// commands and git fail.
+    pub fn workspace_elsewhere(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.elsewhere = Some(folder.into());
         self
     }
 
@@ -286,7 +296,11 @@ impl Builder {
     pub async fn connect(&self) -> Result<Connection> {
         let (store, unrecorded) = self.open_store().await?;
         // Folders of different machines may have one path; a name says which are one project.
-        let (key, name) = match (&self.project, self.root()?) {
+        let root = match &self.elsewhere {
+            Some(root) => Some(root.clone()),
+            None => self.root()?,
+        };
+        let (key, name) = match (self.project.as_ref().filter(|_| self.elsewhere.is_none()), root) {
             (Some(name), _) => (key_of(name)?, name.clone()),
             (None, Some(root)) => {
                 let name = root.file_name().map(|name| name.to_string_lossy().into_owned());

@@ -25,7 +25,9 @@ mod project;
 mod review;
 mod run;
 mod schema;
+mod serve;
 mod session;
+mod token;
 mod tools;
 mod undo;
 
@@ -38,6 +40,8 @@ pub(crate) enum Command {
     Init(init::Args),
     Demo(demo::Args),
     Mcp(mcp::Args),
+    Serve(serve::Args),
+    Token(token::Args),
     Run(Box<run::Args>),
     Session(session::Args),
     Key(key::Args),
@@ -72,6 +76,8 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Init(args) => init::run(args, &settings.staying_here()).await,
         Command::Demo(args) => demo::run(args, &settings.staying_here()).await,
         Command::Mcp(args) => mcp::run(args, &settings.staying_here()).await,
+        Command::Serve(args) => serve::run(args, settings).await,
+        Command::Token(args) => token::run(args, settings).await,
         Command::Run(args) => run::run(*args, &settings.staying_here()).await,
         Command::Session(args) => session::run(args, settings).await,
         Command::Key(args) => key::run(args, settings),

@@ -15,3 +15,6 @@ mod stdio;
 pub use door::{Door, Listed, Results};
 pub use slots::{CALLS_MAX_DEFAULT, Tidy};
 pub use stdio::{StdioError, serve_stdio};
+
+pub(crate) use elicit::Given;
+pub(crate) use service::McpService;

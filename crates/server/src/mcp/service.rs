@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, Caller, CallerKind, Outcome, Progress, ProgressSink};
-use toolhost_host::{Gate, Hooks, Pace, Person, Registered};
+use toolhost_host::{Hooks, Pace, Person, Registered};
 
 use super::door::{Door, Listed, Results, takes_hints};
 use super::slots::Slot;
@@ -34,23 +34,39 @@ const PAGE_TOOLS: usize = 100;
 
 /// One door in service.
 pub(crate) struct McpService {
-    door: Door,
-    given: elicit::Given,
+    door: Arc<Door>,
+    given: Arc<elicit::Given>,
     /// Whether the client has sent its `initialize`.
     begun: AtomicBool,
-    /// Cancelled when the client has gone.
-    pub(crate) closing: CancellationToken,
+    /// Cancelled when the client of a session has gone.
+    closing: CancellationToken,
+    /// Cancelled when whoever calls without a session has gone, and with it every session.
+    life: CancellationToken,
+}
+
+impl Drop for McpService {
+    /// What a session has in the background ends with it. A request without a session has a service of its own, which ends nothing.
+    fn drop(&mut self) {
+        if *self.begun.get_mut() {
+            self.closing.cancel();
+        }
+    }
 }
 
 impl McpService {
-    pub(crate) fn new(door: Door) -> Result<Self, toolhost_host::Error> {
+    /// `given` are the forms that this caller was given, also by the services of its earlier requests.
+    pub(crate) fn new(
+        door: Arc<Door>,
+        given: Arc<elicit::Given>,
+        life: CancellationToken,
+    ) -> Result<Self, toolhost_host::Error> {
         door.gate.profile(&door.profile)?;
-        Ok(Self {
-            door,
-            given: elicit::Given::default(),
-            begun: AtomicBool::new(false),
-            closing: CancellationToken::new(),
-        })
+        Ok(Self { door, given, begun: AtomicBool::new(false), closing: life.child_token(), life })
+    }
+
+    /// What ends what goes on in the background.
+    fn session(&self) -> &CancellationToken {
+        if self.begun.load(Ordering::Relaxed) { &self.closing } else { &self.life }
     }
 
     /// The profile's tools.
@@ -79,10 +95,6 @@ impl McpService {
             listed.extend(callers::all(door.names, search));
         }
         listed
-    }
-
-    pub(crate) fn gate(&self) -> Arc<Gate> {
-        Arc::clone(&self.door.gate)
     }
 
     /// Whether the profile has a tool, by its canonical name.
@@ -208,7 +220,7 @@ impl ServerHandler for McpService {
         };
         let slot = context.extensions.get::<Slot>().cloned();
         let pace = slot.clone().map(|slot| Arc::new(slot) as Arc<dyn Pace>);
-        let session = Some(self.closing.clone());
+        let session = Some(self.session().clone());
         let names = self.door.names;
         let mut hooks = Hooks { cancel: cancel.clone(), progress, pace, names, session, through, ..Hooks::default() };
         let forms = if self.door.ask_in_client { elicit::Forms::of(&context) } else { elicit::Forms::None };

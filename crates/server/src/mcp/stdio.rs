@@ -26,8 +26,8 @@ pub enum StdioError {
 /// `stop` ends it from this side, as a signal does.
 pub async fn serve_stdio(door: Door, stop: CancellationToken) -> Result<(), StdioError> {
     let (slots, when_idle) = (Slots::new(door.calls_max), Arc::clone(&door.when_idle));
-    let service = McpService::new(door)?;
-    let (closing, gate) = (service.closing.clone(), service.gate());
+    let (closing, gate) = (CancellationToken::new(), Arc::clone(&door.gate));
+    let service = McpService::new(Arc::new(door), Arc::default(), closing.clone())?;
     let (reader, writer) = rmcp::transport::stdio_pipes();
     let lines = Lines::new(reader, writer, slots.clone(), closing.clone());
     let opened = tokio::select! {

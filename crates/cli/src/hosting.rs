@@ -1,0 +1,220 @@
+//! The projects that `toolhost serve` serves: those of this machine's user, one of them, or those of a shared database. Each is opened when
+//! it is first needed, and closed when nobody has used it for a while.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use toolhost::{Connection, Host, Need};
+use toolhost_contract::{BoxFuture, ToolError};
+use toolhost_host::{Names, Profile};
+use toolhost_server::http::{Describe, OpenProject, Projects};
+use toolhost_server::mcp::Listed;
+use toolhost_store::{Project, Store};
+
+use crate::instructions::{self, Told};
+use crate::settings::{Resolved, Settings, folder_name, projects_of};
+use crate::{projects, wire};
+
+/// How long a project that nobody uses stays open.
+const IDLE: Duration = Duration::from_secs(600);
+/// How often it is looked for such projects.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// How a project that has a name of its own is kept.
+const NAMED: &str = "project:";
+
+/// What names a project in addresses: the name of its state folder, or its own in a shared database.
+pub(crate) fn key_of(resolved: &Resolved) -> String {
+    match (&resolved.database, &resolved.project) {
+        (Some(_), Some(name)) => name.clone(),
+        (Some(_), None) => folder_name(&resolved.root),
+        (None, _) => state_key(&resolved.state),
+    }
+}
+
+fn state_key(state: &Path) -> String {
+    state.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// What is served.
+enum Place {
+    /// The one project that was named.
+    One,
+    /// The state folders of this machine's user.
+    Machine { states: PathBuf },
+    /// A shared database, looked at through a connection of its own.
+    Shared { connection: Box<Connection> },
+}
+
+pub(crate) struct Hosting {
+    settings: Settings,
+    place: Place,
+    /// Of the project that was named, or of the working directory.
+    resolved: Resolved,
+    open: Mutex<HashMap<String, Opened>>,
+}
+
+struct Opened {
+    host: Host,
+    project: Arc<OpenProject>,
+    used: Instant,
+}
+
+impl Hosting {
+    /// # Errors
+    /// If the settings do not hold, or the shared database cannot be opened.
+    pub(crate) async fn new(settings: Settings) -> anyhow::Result<Arc<Self>> {
+        let resolved = settings.resolve()?;
+        let place = if resolved.database.is_some() {
+            Place::Shared { connection: Box::new(wire::connect(&resolved, Need::Writing).await?) }
+        } else if settings.names_a_project() {
+            Place::One
+        } else {
+            Place::Machine { states: projects_of(&resolved.data) }
+        };
+        let hosting = Arc::new(Self { settings, place, resolved, open: Mutex::default() });
+        // The one that was named is made if it is new, and what is wrong with it is said at once.
+        if matches!(hosting.place, Place::One) {
+            hosting.opened(&key_of(&hosting.resolved)).await?;
+        }
+        Ok(hosting)
+    }
+
+    async fn all(&self) -> anyhow::Result<Vec<String>> {
+        match &self.place {
+            Place::One => Ok(vec![key_of(&self.resolved)]),
+            Place::Machine { states } => Ok(projects::states(states)?.iter().map(|state| state_key(state)).collect()),
+            Place::Shared { connection } => {
+                let known = connection.store().reader().projects().await?;
+                Ok(known.iter().map(|project| shared_key(&project.root)).collect())
+            }
+        }
+    }
+
+    async fn opened(&self, key: &str) -> anyhow::Result<Option<Arc<OpenProject>>> {
+        let mut open = self.open.lock().await;
+        if let Some(opened) = open.get_mut(key) {
+            opened.used = Instant::now();
+            return Ok(Some(Arc::clone(&opened.project)));
+        }
+        let Some(host) = self.host(key).await? else { return Ok(None) };
+        let project = Arc::new(open_project(key, &host));
+        open.insert(key.to_owned(), Opened { host, project: Arc::clone(&project), used: Instant::now() });
+        Ok(Some(project))
+    }
+
+    async fn host(&self, key: &str) -> anyhow::Result<Option<Host>> {
+        match &self.place {
+            Place::One if key == key_of(&self.resolved) => {
+                Ok(Some(wire::open_resolved(&self.resolved, Need::Writing).await?))
+            }
+            Place::One => Ok(None),
+            Place::Machine { states } => {
+                let state = states.join(key);
+                // A key that is a path would lead to another folder.
+                if key != state_key(&state) || !Store::is_in(&state) {
+                    return Ok(None);
+                }
+                let Some(found) = projects::of(&state).await?.into_iter().next() else { return Ok(None) };
+                if !found.is_there() {
+                    return Ok(Some(wire::open_elsewhere(&self.resolved, Some(&state), &found.root).await?));
+                }
+                let resolved = self.settings.with_root(Some(found.root)).resolve()?;
+                Ok(Some(wire::open_resolved(&resolved, Need::Writing).await?))
+            }
+            Place::Shared { connection } => {
+                let known = connection.store().reader().projects().await?;
+                let Some(project) = known.into_iter().find(|project| shared_key(&project.root) == key) else {
+                    return Ok(None);
+                };
+                if self.settings.names_a_project() && key == key_of(&self.resolved) {
+                    return Ok(Some(wire::open_resolved(&self.resolved, Need::Writing).await?));
+                }
+                Ok(Some(wire::open_elsewhere(&self.resolved, None, Path::new(&project.root)).await?))
+            }
+        }
+    }
+
+    /// Closes projects that nobody has used for a while, for ever.
+    pub(crate) async fn close_idle(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let idle: Vec<Opened> = {
+                let mut open = self.open.lock().await;
+                let is_idle =
+                    |opened: &Opened| Arc::strong_count(&opened.project) == 1 && opened.used.elapsed() >= IDLE;
+                open.extract_if(|_, opened| is_idle(opened)).map(|(_, opened)| opened).collect()
+            };
+            for opened in idle {
+                close(opened).await;
+            }
+        }
+    }
+
+    /// Closes all.
+    pub(crate) async fn close(&self) {
+        let all: Vec<Opened> = self.open.lock().await.drain().map(|(_, opened)| opened).collect();
+        for opened in all {
+            close(opened).await;
+        }
+        if let Place::Shared { connection } = &self.place
+            && let Err(error) = connection.close().await
+        {
+            tracing::error!(%error, "the database did not close as it should");
+        }
+    }
+}
+
+async fn close(opened: Opened) {
+    if let Err(error) = opened.host.close().await {
+        tracing::error!(%error, project = opened.project.key, "a project did not close as it should");
+    }
+}
+
+fn shared_key(root: &str) -> String {
+    root.strip_prefix(NAMED).map_or_else(|| folder_name(Path::new(root)), str::to_owned)
+}
+
+fn open_project(key: &str, host: &Host) -> OpenProject {
+    let (store, Project { id, name }) = (host.store(), host.connection().project().clone());
+    OpenProject {
+        key: key.to_owned(),
+        name,
+        id,
+        gate: Arc::clone(host.gate()),
+        ids: Arc::clone(host.ids()),
+        people: store.people(),
+        tokens: store.tokens(),
+        reader: store.reader(),
+        sessions: store.sessions().clone(),
+        keyed_calls: store.keyed_calls(),
+        describe: Arc::new(Described(host.clone())),
+        core: &instructions::CORE,
+    }
+}
+
+struct Described(Host);
+
+impl Describe for Described {
+    fn instructions<'a>(&'a self, profile: &'a Profile, persona: &'a str) -> BoxFuture<'a, String> {
+        Box::pin(async move {
+            let role = self.0.persona_role(persona, Some(&profile.name), &profile.name).await.ok();
+            let personality = role.as_ref().and_then(|role| role.personality.as_deref());
+            let told = Told { persona, personality, names: Names::Wire, listed: Listed::All };
+            instructions::of(&self.0, profile, &told).await
+        })
+    }
+}
+
+impl Projects for Hosting {
+    fn keys(&self) -> BoxFuture<'_, Result<Vec<String>, ToolError>> {
+        Box::pin(async { self.all().await.map_err(ToolError::internal) })
+    }
+
+    fn open<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Arc<OpenProject>>, ToolError>> {
+        Box::pin(async move { self.opened(key).await.map_err(ToolError::internal) })
+    }
+}

@@ -1,0 +1,110 @@
+//! Answers of the API: the envelope of outcomes, and the HTTP status that goes with it.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use serde_json::{Value, json};
+use toolhost_contract::{ErrorKind, Outcome, ToolError};
+
+/// The content type of every answer.
+pub(crate) const JSON: &str = "application/json";
+/// Seconds after which whoever was told to wait may try again.
+const RETRY_SECONDS: &str = "1";
+
+/// What a handler answers.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Data(StatusCode, Value),
+    /// Of a call.
+    Outcome(Box<Outcome>),
+    /// The text of an answer that was kept, with its status.
+    Kept(StatusCode, String),
+    /// Something that is no JSON, or goes on.
+    Raw(Response<Body>),
+}
+
+impl Reply {
+    pub(crate) fn ok(data: Value) -> Self {
+        Self::Data(StatusCode::OK, data)
+    }
+
+    pub(crate) fn into_response(self) -> Response<Body> {
+        match self {
+            Self::Data(status, data) => {
+                let envelope = json!({ "ok": true, "data": data, "error": null, "meta": {} });
+                json_response(status, envelope.to_string())
+            }
+            Self::Outcome(outcome) => {
+                let (status, text) = told(&outcome);
+                json_response(status, text)
+            }
+            Self::Kept(status, text) => json_response(status, text),
+            Self::Raw(response) => response,
+        }
+    }
+}
+
+/// The envelope of an outcome with its text, and its status.
+pub(crate) fn told(outcome: &Outcome) -> (StatusCode, String) {
+    let status = match &outcome.error {
+        Some(error) => status(error.kind),
+        None if is_pending(&outcome.data) => StatusCode::ACCEPTED,
+        None => StatusCode::OK,
+    };
+    let mut envelope = serde_json::to_value(outcome).unwrap_or_default();
+    if let Value::Object(fields) = &mut envelope {
+        fields.insert("text".to_owned(), outcome.text.clone().into());
+    }
+    (status, envelope.to_string())
+}
+
+/// Whether a call waits for a person.
+fn is_pending(data: &Value) -> bool {
+    data.get("status").and_then(Value::as_str).is_some_and(|status| status.starts_with("pending_"))
+}
+
+/// A failure as an answer.
+pub(crate) fn problem(error: &ToolError) -> Response<Body> {
+    if let Some(source) = &error.source {
+        tracing::error!(error = %source, "a request failed");
+    }
+    problem_with(status(error.kind), error)
+}
+
+pub(crate) fn problem_with(status: StatusCode, error: &ToolError) -> Response<Body> {
+    let mut said = json!({ "code": error.code, "kind": error.kind, "message": error.message });
+    if let Value::Object(fields) = &mut said {
+        fields.extend(error.hint.clone().map(|hint| ("hint".to_owned(), hint.into())));
+        fields.extend(error.details.clone().map(|details| ("details".to_owned(), details)));
+    }
+    let envelope = json!({ "ok": false, "data": null, "error": said, "meta": {} });
+    let mut response = json_response(status, envelope.to_string());
+    if status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS));
+    }
+    response
+}
+
+pub(crate) fn json_response(status: StatusCode, text: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// The HTTP status for a family of failures.
+pub(crate) fn status(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::Validation => StatusCode::BAD_REQUEST,
+        ErrorKind::Security | ErrorKind::Permission | ErrorKind::Denied => StatusCode::FORBIDDEN,
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::Limit => StatusCode::TOO_MANY_REQUESTS,
+        // Of the machine that the tools work on.
+        ErrorKind::Io | ErrorKind::Cancelled => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
+        ErrorKind::Unknown | ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}

@@ -1,0 +1,437 @@
+//! Listening: connections, what a request must have before anybody reads it, and the end.
+
+use std::collections::{BTreeMap, HashMap};
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{RawPathParams, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::routing::{MethodFilter, MethodRouter, any, get, on};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use toolhost_contract::{ErrorKind, ToolError};
+
+use super::api::ROUTES;
+use super::auth::{Authenticator, Principal, Unknown};
+use super::ends::Ends;
+use super::mcp::Doors;
+use super::routes::{Asked, Method, PREFIX, Route, no_project};
+use super::token::Right;
+use super::visitors::Visitors;
+use super::{HttpLimits, Serving, envelope};
+
+/// How often it is looked for sessions that are idle and tokens that are not valid any more.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// How long a failure to take a connection is waited out: there are too many open files, say.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Longest head of a request, bytes.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Where connections come from: a socket, with TLS or without. Whoever implements it sets `TCP_NODELAY`: without it an answer that is
+/// written in two parts waits 40 ms for the client to acknowledge the first.
+pub trait Listener: Send {
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// The next connection, and where it comes from.
+    fn accept(&mut self) -> impl Future<Output = std::io::Result<(Self::Stream, IpAddr)>> + Send;
+}
+
+/// A server, listening.
+struct Server {
+    ends: Arc<Ends>,
+    document: Arc<str>,
+    /// Ends streams and sessions.
+    life: CancellationToken,
+    authenticator: Authenticator,
+    visitors: Visitors,
+    doors: Doors,
+    limits: HttpLimits,
+    projects: Arc<dyn super::Projects>,
+}
+
+/// Serves until it is stopped. Then no connection is taken, and requests that are under way have [`HttpLimits::drain`] to end.
+pub async fn serve(serving: Serving, mut listener: impl Listener, stop: CancellationToken) {
+    let (limits, life) = (serving.limits, CancellationToken::new());
+    let server = Arc::new(Server {
+        ends: Arc::default(),
+        document: super::openapi(&serving.version).to_string().into(),
+        authenticator: Authenticator::new(
+            Arc::clone(&serving.projects),
+            Arc::clone(&serving.clock),
+            limits.requests_of_token,
+        ),
+        visitors: Visitors::new(serving.hosts.clone(), limits.failed_logins),
+        doors: Doors::new(&serving, life.child_token()),
+        projects: serving.projects,
+        life: life.clone(),
+        limits,
+    });
+    let router = router(&server);
+    let sweeping = tokio::spawn(sweep(Arc::clone(&server)));
+    let connections = Arc::new(Semaphore::new(limits.connections));
+    let graceful = GracefulShutdown::new();
+    loop {
+        let taken = tokio::select! {
+            taken = take(&mut listener, &connections) => taken,
+            () = stop.cancelled() => break,
+        };
+        match taken {
+            Ok((stream, address, permit)) => {
+                serve_connection(stream, address, permit, router.clone(), &graceful, limits);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be taken");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    // Streams that go on for ever would keep the server: their listeners come again elsewhere.
+    life.cancel();
+    if tokio::time::timeout(limits.drain, graceful.shutdown()).await.is_err() {
+        tracing::warn!("requests are still under way at the end of the server");
+    }
+    sweeping.abort();
+}
+
+async fn take<L: Listener>(
+    listener: &mut L,
+    connections: &Arc<Semaphore>,
+) -> std::io::Result<(L::Stream, IpAddr, OwnedSemaphorePermit)> {
+    let permit = Arc::clone(connections).acquire_owned().await.map_err(std::io::Error::other)?;
+    let (stream, address) = listener.accept().await?;
+    Ok((stream, address, permit))
+}
+
+fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    address: IpAddr,
+    permit: OwnedSemaphorePermit,
+    router: Router,
+    graceful: &GracefulShutdown,
+    limits: HttpLimits,
+) {
+    let service = tower_service(router, address);
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout).max_buf_size(HEAD_BYTES_MAX);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let watched = graceful.watch(connection);
+    tokio::spawn(async move {
+        // A client that goes away in the middle has done nothing that anybody has to know.
+        if let Err(error) = watched.await {
+            tracing::debug!(%error, "a connection ended");
+        }
+        drop(permit);
+    });
+}
+
+/// The router, for the connections of one address.
+fn tower_service(
+    router: Router,
+    address: IpAddr,
+) -> TowerToHyperService<
+    impl tower_service::Service<
+        hyper::Request<hyper::body::Incoming>,
+        Response = Response<Body>,
+        Error = Infallible,
+        Future = impl Send,
+    > + Clone,
+> {
+    TowerToHyperService::new(WithAddress { router, address })
+}
+
+/// Tells each request where it comes from.
+#[derive(Clone)]
+struct WithAddress {
+    router: Router,
+    address: IpAddr,
+}
+
+impl tower_service::Service<hyper::Request<hyper::body::Incoming>> for WithAddress {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = axum::routing::future::RouteFuture<Infallible>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: hyper::Request<hyper::body::Incoming>) -> Self::Future {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(Address(self.address));
+        tower_service::Service::call(&mut self.router, request)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Address(IpAddr);
+
+async fn sweep(server: Arc<Server>) {
+    loop {
+        tokio::time::sleep(SWEEP_EVERY).await;
+        server.authenticator.forget();
+        server.doors.sweep(&server.authenticator).await;
+    }
+}
+
+fn router(server: &Arc<Server>) -> Router {
+    let mut router = Router::new();
+    let mut paths: BTreeMap<&str, (MethodRouter, Vec<&str>)> = BTreeMap::new();
+    for route in ROUTES {
+        let server = Arc::clone(server);
+        let handler = move |params: RawPathParams, request: Request| api(Arc::clone(&server), route, params, request);
+        let (filter, name) = match route.method {
+            Method::Get => (MethodFilter::GET, "GET"),
+            Method::Post => (MethodFilter::POST, "POST"),
+            Method::Delete => (MethodFilter::DELETE, "DELETE"),
+        };
+        let (of_path, mut methods) = paths.remove(route.path).unwrap_or_default();
+        methods.push(name);
+        paths.insert(route.path, (of_path.merge(on(filter, handler)), methods));
+    }
+    for (path, (of_path, methods)) in paths {
+        let allowed = methods.join(", ");
+        router =
+            router.route(&format!("{PREFIX}{path}"), of_path.fallback(move || std::future::ready(no_method(&allowed))));
+    }
+    for path in ["/mcp", "/mcp/{project}", "/mcp/{project}/{profile}"] {
+        let server = Arc::clone(server);
+        let handler = move |params: RawPathParams, request: Request| mcp(Arc::clone(&server), params, request);
+        router = router.route(path, any(handler));
+    }
+    let (visited, ready) = (Arc::clone(server), Arc::clone(server));
+    router
+        .route("/healthz", get(|| async { envelope::json_response(StatusCode::OK, r#"{"ok":true}"#.to_owned()) }))
+        .route("/readyz", get(move || is_ready(Arc::clone(&ready))))
+        .fallback(|| async {
+            envelope::problem(&ToolError::new(ErrorKind::NotFound, "there is nothing at this address"))
+        })
+        .layer(axum::middleware::from_fn(move |request: Request, next: axum::middleware::Next| {
+            let server = Arc::clone(&visited);
+            async move {
+                match server.visitors.check(request.uri(), request.headers()) {
+                    Ok(()) => next.run(request).await,
+                    Err(error) => envelope::problem(&error),
+                }
+            }
+        }))
+}
+
+/// Whether requests can be served: the server does not end, and its projects can be found.
+async fn is_ready(server: Arc<Server>) -> Response<Body> {
+    let error = match server.projects.keys().await {
+        _ if server.life.is_cancelled() => ToolError::new(ErrorKind::Limit, "the server is ending"),
+        Err(error) => error,
+        Ok(_) => return envelope::json_response(StatusCode::OK, r#"{"ok":true}"#.to_owned()),
+    };
+    envelope::problem_with(StatusCode::SERVICE_UNAVAILABLE, &error)
+}
+
+fn no_method(allowed: &str) -> Response<Body> {
+    let error = ToolError::new(ErrorKind::Validation, format!("this address takes {allowed}"))
+        .hint("GET /api/v1/openapi.json says what there is");
+    let mut response = envelope::problem_with(StatusCode::METHOD_NOT_ALLOWED, &error);
+    if let Ok(allowed) = HeaderValue::from_str(allowed) {
+        response.headers_mut().insert(header::ALLOW, allowed);
+    }
+    response
+}
+
+/// Who sent a request, and a permit for it.
+async fn admitted(server: &Server, request: &Parts) -> Result<(Arc<Principal>, OwnedSemaphorePermit), Response<Body>> {
+    if request.uri.query().is_some_and(|query| query.contains("thp_") || query.contains("access_token")) {
+        let message = "a token does not belong into an address, where logs keep it: send it as `Authorization: Bearer`";
+        return Err(envelope::problem(&ToolError::new(ErrorKind::Validation, message)));
+    }
+    let principal = match server.authenticator.principal(&request.headers).await {
+        Ok(principal) => principal,
+        Err(Unknown::Failed(error)) => return Err(envelope::problem(&error)),
+        Err(unknown) => return Err(refused(server, request, matches!(unknown, Unknown::Missing))),
+    };
+    match Arc::clone(&principal.requests).try_acquire_owned() {
+        Ok(permit) => Ok((principal, permit)),
+        Err(_) => {
+            let message = "too many requests of this token are under way";
+            Err(envelope::problem(&ToolError::new(ErrorKind::Limit, message)))
+        }
+    }
+}
+
+/// The answer to whoever is nobody.
+fn refused(server: &Server, request: &Parts, is_missing: bool) -> Response<Body> {
+    let address = request.extensions.get::<Address>().map(|address| address.0);
+    if let Some(address) = address.filter(|_| !is_missing)
+        && !server.visitors.failed(address)
+    {
+        let message = "too many logins from this address have failed";
+        return envelope::problem(&ToolError::new(ErrorKind::Limit, message));
+    }
+    let message = if is_missing { "who are you? There is no token" } else { "this token opens nothing here" };
+    let error = ToolError::new(ErrorKind::Permission, message)
+        .hint("`toolhost token create` makes one; send it as `Authorization: Bearer TOKEN`");
+    let mut response = envelope::problem_with(StatusCode::UNAUTHORIZED, &error);
+    let challenge = if is_missing { "Bearer" } else { "Bearer error=\"invalid_token\"" };
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    response
+}
+
+/// The whole body of a request, within the limits of size and time.
+async fn whole(server: &Server, body: Body) -> Result<Bytes, Response<Body>> {
+    let reading = Limited::new(body, server.limits.body_bytes).collect();
+    match tokio::time::timeout(server.limits.body_timeout, reading).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+            let message = format!("the body is longer than {} bytes", server.limits.body_bytes);
+            let error = ToolError::new(ErrorKind::Limit, message);
+            Err(envelope::problem_with(StatusCode::PAYLOAD_TOO_LARGE, &error))
+        }
+        Ok(Err(_)) => {
+            let error = ToolError::new(ErrorKind::Validation, "the body ended before it was whole");
+            Err(envelope::problem(&error))
+        }
+        Err(_) => {
+            let error = ToolError::new(ErrorKind::Timeout, "the body took too long");
+            Err(envelope::problem_with(StatusCode::REQUEST_TIMEOUT, &error))
+        }
+    }
+}
+
+async fn mcp(server: Arc<Server>, params: RawPathParams, request: Request) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let (principal, permit) = match admitted(&server, &parts).await {
+        Ok(admitted) => admitted,
+        Err(response) => return response,
+    };
+    let params = named(&params);
+    let is_its_own = |project: &String| *project == principal.project.key || *project == principal.project.name;
+    let profile = principal.profile(params.get("profile").map(String::as_str));
+    let Some(profile) = profile.filter(|_| params.get("project").is_none_or(is_its_own)) else {
+        return envelope::problem(&no_project());
+    };
+    if let Err(error) = principal.need(Right::Call) {
+        return envelope::problem(&error);
+    }
+    let body = match whole(&server, body).await {
+        Ok(body) => body,
+        Err(response) => return response,
+    };
+    let request = axum::http::Request::from_parts(parts, body);
+    let response = server.doors.answer(&principal, profile, request).await;
+    held(response.unwrap_or_else(|error| envelope::problem(&error)), permit)
+}
+
+/// The answer, which keeps the request's permit until it is written.
+fn held(response: Response<Body>, permit: OwnedSemaphorePermit) -> Response<Body> {
+    response.map(|body| Body::new(Held { body, _permit: permit }))
+}
+
+struct Held {
+    body: Body,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl hyper::body::Body for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn named(params: &RawPathParams) -> HashMap<String, String> {
+    params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+async fn api(server: Arc<Server>, route: &'static Route, params: RawPathParams, request: Request) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let (principal, permit) = match admitted(&server, &parts).await {
+        Ok(admitted) => admitted,
+        Err(response) => return response,
+    };
+    let query = match query_of(parts.uri.query().unwrap_or_default()) {
+        Ok(query) => query,
+        Err(error) => return envelope::problem(&error),
+    };
+    let asked = Asked {
+        document: Arc::clone(&server.document),
+        ends: Arc::clone(&server.ends),
+        life: server.life.clone(),
+        principal,
+        path: named(&params),
+        query,
+        headers: parts.headers,
+        body: Value::Null,
+    };
+    let reply = match route.admit(&asked) {
+        Ok(()) => handle(&server, route, asked, body).await,
+        Err(error) => return envelope::problem(&error),
+    };
+    match reply {
+        Ok(response) => held(response, permit),
+        Err(response) => response,
+    }
+}
+
+async fn handle(
+    server: &Server,
+    route: &'static Route,
+    mut asked: Asked,
+    body: Body,
+) -> Result<Response<Body>, Response<Body>> {
+    if route.body.is_some() {
+        let bytes = whole(server, body).await?;
+        asked.body = serde_json::from_slice(&bytes).map_err(|error| {
+            let message = format!("the body is no JSON: {error}");
+            envelope::problem(&ToolError::new(ErrorKind::Validation, message))
+        })?;
+    }
+    tracing::debug!(operation = route.name, "a request");
+    (route.run)(asked).await.map(super::envelope::Reply::into_response).map_err(|error| envelope::problem(&error))
+}
+
+/// What stands after the question mark, each name once.
+fn query_of(text: &str) -> Result<BTreeMap<String, String>, ToolError> {
+    let mut query = BTreeMap::new();
+    for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let decoded = |part: &str| {
+            let text = part.replace('+', " ");
+            percent_encoding::percent_decode_str(&text)
+                .decode_utf8()
+                .map(|text| text.into_owned())
+                .map_err(|_| ToolError::new(ErrorKind::Validation, "what stands after the question mark is no UTF-8"))
+        };
+        let name = decoded(name)?;
+        if query.insert(name.clone(), decoded(value)?).is_some() {
+            let message = format!("`{}` stands there twice", toolhost_contract::visible_line(&name));
+            return Err(ToolError::new(ErrorKind::Validation, message));
+        }
+    }
+    Ok(query)
+}

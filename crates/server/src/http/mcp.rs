@@ -1,0 +1,156 @@
+//! MCP over streamable HTTP: one service for each caller and profile, so that nothing of one can be reached by another.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Request, Response, StatusCode};
+use bytes::Bytes;
+use http_body_util::Full;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use toolhost_contract::{BoxFuture, ErrorKind, Scope, ToolError};
+use toolhost_host::Names;
+
+use super::auth::{Authenticator, Principal};
+use super::envelope;
+use super::sessions::Sessions;
+use super::token::Right;
+use super::{HttpLimits, Serving};
+use crate::mcp::{CALLS_MAX_DEFAULT, Door, Given, Listed, McpService, Tidy};
+
+/// How long a service without sessions is kept for its caller's next request.
+const SERVICE_IDLE: Duration = Duration::from_secs(600);
+
+/// The MCP services of a server.
+pub(crate) struct Doors {
+    open: Mutex<HashMap<Key, Arc<OpenDoor>>>,
+    sessions: Arc<Semaphore>,
+    limits: HttpLimits,
+    version: String,
+    /// Ends them all.
+    life: CancellationToken,
+}
+
+/// Project, token and profile.
+type Key = (String, String, String);
+
+struct OpenDoor {
+    service: StreamableHttpService<McpService, Sessions>,
+    sessions: Arc<Sessions>,
+    principal: Arc<Principal>,
+    life: CancellationToken,
+    used: Mutex<Instant>,
+}
+
+/// Nothing is done when one of many callers is idle.
+struct NotTidied;
+
+impl Tidy for NotTidied {
+    fn tidy(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
+impl Doors {
+    pub(crate) fn new(serving: &Serving, life: CancellationToken) -> Self {
+        let limits = serving.limits;
+        let sessions = Arc::new(Semaphore::new(limits.sessions));
+        Self { open: Mutex::default(), sessions, limits, version: serving.version.clone(), life }
+    }
+
+    /// Answers a request whose body is whole.
+    pub(crate) async fn answer(
+        &self,
+        principal: &Arc<Principal>,
+        profile: &str,
+        request: Request<Bytes>,
+    ) -> Result<Response<Body>, ToolError> {
+        let door = self.door(principal, profile).await?;
+        *lock(&door.used) = Instant::now();
+        let response = door.service.handle(request.map(Full::new)).await;
+        if response.status() == StatusCode::INTERNAL_SERVER_ERROR && door.sessions.has_refused() {
+            let message = "there are too many MCP sessions: end one with DELETE, or use one that is there";
+            return Ok(envelope::problem(&ToolError::new(ErrorKind::Limit, message)));
+        }
+        Ok(response.map(|body| Body::new(http_body_util::BodyExt::map_err(body, |never: Infallible| match never {}))))
+    }
+
+    async fn door(&self, principal: &Arc<Principal>, profile: &str) -> Result<Arc<OpenDoor>, ToolError> {
+        let key = (principal.project.key.clone(), principal.token.id.clone(), profile.to_owned());
+        if let Some(door) = lock(&self.open).get(&key) {
+            return Ok(Arc::clone(door));
+        }
+        let made = Arc::new(self.make(principal, profile).await?);
+        // Whoever was first has its sessions.
+        Ok(Arc::clone(lock(&self.open).entry(key).or_insert(made)))
+    }
+
+    async fn make(&self, principal: &Arc<Principal>, profile: &str) -> Result<OpenDoor, ToolError> {
+        let (project, token) = (&principal.project, &principal.token);
+        let of_gate = project.gate.profile(profile).map_err(ToolError::internal)?;
+        let instructions = project.describe.instructions(of_gate, &token.name).await;
+        let door = Arc::new(Door {
+            gate: Arc::clone(&project.gate),
+            ids: Arc::clone(&project.ids),
+            scope: Scope {
+                user_id: token.user_id,
+                project_id: project.id,
+                session_id: Some(principal.session()),
+                workflow_id: None,
+                ticket_id: None,
+            },
+            profile: profile.to_owned(),
+            persona: token.name.clone(),
+            user: token.user.clone(),
+            // Whoever has the token speaks for its client.
+            ask_in_client: principal.need(Right::Approve).is_ok(),
+            calls_max: CALLS_MAX_DEFAULT,
+            when_idle: Arc::new(NotTidied),
+            listed: Listed::All,
+            core: project.core,
+            names: Names::Wire,
+            output_schemas: false,
+            results: None,
+            instructions,
+            version: self.version.clone(),
+        });
+        let life = self.life.child_token();
+        let (given, ends) = (Arc::new(Given::default()), life.clone());
+        let factory =
+            move || McpService::new(Arc::clone(&door), Arc::clone(&given), ends.clone()).map_err(std::io::Error::other);
+        let sessions = Arc::new(Sessions::new(self.limits.sessions_of_token, Arc::clone(&self.sessions)));
+        // Names and origins were checked before anybody was asked who they are.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .with_json_response(true)
+            .with_cancellation_token(life.child_token())
+            .with_max_request_body_bytes(self.limits.body_bytes);
+        let service = StreamableHttpService::new(factory, Arc::clone(&sessions), config);
+        let used = Mutex::new(Instant::now());
+        Ok(OpenDoor { service, sessions, principal: Arc::clone(principal), life, used })
+    }
+
+    /// Ends idle sessions, and everything of tokens that are not valid any more.
+    pub(crate) async fn sweep(&self, authenticator: &Authenticator) {
+        let all: Vec<(Key, Arc<OpenDoor>)> =
+            lock(&self.open).iter().map(|(key, door)| (key.clone(), Arc::clone(door))).collect();
+        for (key, door) in all {
+            door.sessions.end_idle(self.limits.session_idle).await;
+            let is_left = door.sessions.is_empty() && lock(&door.used).elapsed() >= SERVICE_IDLE;
+            if is_left || !authenticator.is_valid(&door.principal).await {
+                lock(&self.open).remove(&key);
+                door.sessions.end_all().await;
+                door.life.cancel();
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

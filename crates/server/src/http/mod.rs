@@ -1,0 +1,88 @@
+//! The HTTP door: MCP at `/mcp`, the JSON API at `/api/v1`, for every project of a host, for callers that prove who they are.
+//!
+//! The door authenticates and translates, and decides nothing else: a request becomes a [`Call`](toolhost_contract::Call) in the name
+//! of its token's user, with its token's profile, and the gate says what becomes of it. What is somebody else's and what does not
+//! exist are one answer.
+
+mod api;
+mod audit_row;
+mod auth;
+mod ends;
+mod envelope;
+mod events;
+mod listen;
+mod mcp;
+mod openapi;
+mod projects;
+mod routes;
+mod sessions;
+mod token;
+mod visitors;
+
+pub use listen::{Listener, serve};
+pub use projects::{Describe, OpenProject, Projects};
+pub use token::{Right, Secret, place_of};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolhost_contract::Clock;
+
+/// The API as an OpenAPI 3.1 document.
+#[must_use]
+pub fn openapi(version: &str) -> serde_json::Value {
+    openapi::document(version, api::ROUTES)
+}
+
+/// What an HTTP door needs, handed in.
+pub struct Serving {
+    pub projects: Arc<dyn Projects>,
+    pub clock: Arc<dyn Clock>,
+    /// Names that this server is reached by, besides those of loopback. A request for any other is refused: a page of another name
+    /// could have had its name lead here (DNS rebinding).
+    pub hosts: Vec<String>,
+    pub limits: HttpLimits,
+    pub version: String,
+}
+
+/// How much of the server its callers may have.
+#[derive(Debug, Clone, Copy)]
+pub struct HttpLimits {
+    /// Connections that are open at once; further ones wait to be taken.
+    pub connections: usize,
+    /// How long a client may take for the head of a request.
+    pub head_timeout: Duration,
+    /// How long a client may take for the body of a request.
+    pub body_timeout: Duration,
+    /// Longest body, bytes.
+    pub body_bytes: usize,
+    /// Requests of one token that are served at once.
+    pub requests_of_token: usize,
+    /// MCP sessions of one token.
+    pub sessions_of_token: usize,
+    /// MCP sessions of all.
+    pub sessions: usize,
+    /// How long an MCP session may be idle, with no request under way and nobody listening.
+    pub session_idle: Duration,
+    /// Failed logins of one address in a minute.
+    pub failed_logins: u32,
+    /// How long requests under way may take when the server ends.
+    pub drain: Duration,
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            connections: 4096,
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            body_bytes: 16 * 1024 * 1024,
+            requests_of_token: 256,
+            sessions_of_token: 64,
+            sessions: 4096,
+            session_idle: Duration::from_secs(30 * 60),
+            failed_logins: 30,
+            drain: Duration::from_secs(30),
+        }
+    }
+}

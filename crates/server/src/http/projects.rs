@@ -1,0 +1,39 @@
+//! The port to the projects that a server serves. Who implements it opens them.
+
+use std::sync::Arc;
+
+use toolhost_contract::{BoxFuture, IdSource, ToolError};
+use toolhost_host::{Gate, Profile};
+use toolhost_store::{KeyedCalls, People, Reader, Sessions, Tokens};
+
+/// The projects of a server.
+pub trait Projects: Send + Sync {
+    /// The keys of all, in no order: what names a project in addresses. It opens none.
+    fn keys(&self) -> BoxFuture<'_, Result<Vec<String>, ToolError>>;
+
+    /// One of them, opened if it is not open; `None` if there is none.
+    fn open<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Arc<OpenProject>>, ToolError>>;
+}
+
+/// What a project tells an MCP client of itself.
+pub trait Describe: Send + Sync {
+    /// The instructions for an agent of this name with this profile.
+    fn instructions<'a>(&'a self, profile: &'a Profile, persona: &'a str) -> BoxFuture<'a, String>;
+}
+
+/// A project, open. Whoever holds it keeps it open.
+pub struct OpenProject {
+    pub key: String,
+    pub name: String,
+    pub id: i64,
+    pub gate: Arc<Gate>,
+    pub ids: Arc<dyn IdSource>,
+    pub people: People,
+    pub tokens: Tokens,
+    pub reader: Reader,
+    pub sessions: Sessions,
+    pub keyed_calls: KeyedCalls,
+    pub describe: Arc<dyn Describe>,
+    /// The tools that most work is done with, by canonical name.
+    pub core: &'static [&'static str],
+}

@@ -1,0 +1,94 @@
+//! Who may knock at all: names that this server is reached by, pages that may send requests, and addresses that fail to log in.
+
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Uri, header};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use toolhost_contract::{ErrorKind, ToolError};
+
+/// Addresses whose failures are counted; beyond, those that have recovered are forgotten.
+const ADDRESSES_MAX: usize = 10_000;
+const LOOPBACK: [&str; 4] = ["localhost", "127.0.0.1", "::1", "[::1]"];
+
+pub(crate) struct Visitors {
+    hosts: Vec<String>,
+    failures: DefaultKeyedRateLimiter<IpAddr>,
+}
+
+impl Visitors {
+    pub(crate) fn new(hosts: Vec<String>, failures_a_minute: u32) -> Self {
+        let quota = Quota::per_minute(NonZeroU32::new(failures_a_minute).unwrap_or(NonZeroU32::MIN));
+        Self {
+            hosts: hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect(),
+            failures: RateLimiter::keyed(quota),
+        }
+    }
+
+    /// Refuses a request for a name that is none of this server's, and one that a page of another origin sends.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ToolError> {
+        let refused = |message: String| ToolError::new(ErrorKind::Security, message);
+        let named = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+        let host = uri.authority().map(Authority::as_str).or_else(|| named(header::HOST)).unwrap_or_default();
+        let authority: Authority = host.parse().map_err(|_| refused("the request names no host".to_owned()))?;
+        if headers.get_all(header::HOST).iter().count() > 1 || !self.is_own(authority.host()) {
+            return Err(refused(format!("this server is not `{}`", toolhost_contract::visible_line(authority.host())))
+                .hint("`toolhost serve --host NAME` serves a name"));
+        }
+        let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+        let of_here = origin.to_str().ok().and_then(|origin| origin.parse::<Uri>().ok()).is_some_and(|origin| {
+            origin.authority().is_some_and(|of| of.as_str().eq_ignore_ascii_case(authority.as_str()))
+        });
+        if of_here { Ok(()) } else { Err(refused("a page of another origin may not call this server".to_owned())) }
+    }
+
+    fn is_own(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        LOOPBACK.contains(&host.as_str()) || self.hosts.contains(&host)
+    }
+
+    /// Counts a login that failed. Says whether this address may try again now.
+    pub(crate) fn failed(&self, address: IpAddr) -> bool {
+        if self.failures.len() >= ADDRESSES_MAX {
+            self.failures.retain_recent();
+        }
+        self.failures.check_key(&address).is_ok()
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn check(host: &str, origin: Option<&str>) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        }
+        Visitors::new(vec!["tools.example".to_owned()], 1).check(&Uri::from_static("/mcp"), &headers).is_ok()
+    }
+
+    #[test]
+    fn only_names_of_this_server_are_served() {
+        for own in ["localhost", "localhost:7420", "127.0.0.1:7420", "[::1]:7420", "TOOLS.example:443"] {
+            assert!(check(own, None), "{own}");
+        }
+        for other in ["evil.example", "127.0.0.1.evil.example", "tools.example.evil", "localhost@evil.example", "x y"] {
+            assert!(!check(other, None), "{other}");
+        }
+    }
+
+    #[test]
+    fn only_pages_of_this_server_may_send_requests() {
+        assert!(check("localhost:7420", Some("http://localhost:7420")));
+        for other in ["http://evil.example", "http://localhost:7421", "null", "http://localhost", "file://"] {
+            assert!(!check("localhost:7420", Some(other)), "{other}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! People answer over the API.
+
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+
+/// A call that a person has to allow, pending; the number of its ask.
+async fn pending(rig: &Rig, token: &str) -> String {
+    let reply = rig.call(token, "file.write", json!({ "path": "asked.txt", "content": "x" })).await;
+    assert_eq!(reply.status, 202, "{reply:?}");
+    reply.json()["data"]["approvalId"].as_str().unwrap().to_owned()
+}
+
+async fn rig() -> (Rig, String, String) {
+    let policy = "[[rules]]\ntool = \"file.write\"\ndecide = \"ask\"\n";
+    let rig = Rig::start(vec![crate::rig::house().project_policy(policy)], Default::default()).await;
+    let (agent, person) = (rig.token(&["call"]).await, rig.token_of(0, "p", &["all"], &["read", "approve"]).await);
+    (rig, agent, person)
+}
+
+async fn shown(rig: &Rig, person: &str, ask: &str) -> Value {
+    rig.send(person, ("GET", &format!("/api/v1/projects/p0/asks/{ask}")), "").await.json()["data"].clone()
+}
+
+async fn decide(rig: &Rig, token: &str, ask: &str, body: Value) -> toolhost_testkit::HttpReply {
+    rig.send(token, ("POST", &format!("/api/v1/projects/p0/asks/{ask}/decision")), &body.to_string()).await
+}
+
+#[tokio::test]
+async fn a_person_allows_exactly_what_was_shown_and_the_call_runs() {
+    let (rig, agent, person) = rig().await;
+    let ask = pending(&rig, &agent).await;
+    let listed = rig.send(&person, ("GET", "/api/v1/projects/p0/asks"), "").await.json();
+    assert_eq!(listed["data"]["asks"].as_array().unwrap().len(), 1, "{listed}");
+    let seen = shown(&rig, &person, &ask).await;
+    assert!(seen["pages"][0].as_str().unwrap().contains("asked.txt"), "{seen}");
+    let digest = seen["digest"].as_str().unwrap();
+    let other = decide(&rig, &person, &ask, json!({ "decision": "allow", "digest": "0".repeat(64) })).await;
+    assert_eq!(other.status, 409, "{other:?}");
+    let by_agent = decide(&rig, &agent, &ask, json!({ "decision": "allow", "digest": digest })).await;
+    assert_eq!(by_agent.status, 403, "{by_agent:?}");
+    assert!(!rig.houses[0].workspace.root().join("asked.txt").exists());
+    let allowed = decide(&rig, &person, &ask, json!({ "decision": "allow", "digest": digest })).await;
+    assert_eq!((allowed.status, &allowed.json()["data"]["state"]), (200, &json!("answered")), "{allowed:?}");
+    let done = rig.call(&agent, "approval.wait", json!({ "approvalId": ask })).await;
+    assert_eq!((done.status, &done.json()["data"]["status"]), (200, &json!("finished")), "{done:?}");
+    assert!(rig.houses[0].workspace.root().join("asked.txt").exists());
+    let again = decide(&rig, &person, &ask, json!({ "decision": "deny", "digest": digest })).await;
+    assert_eq!(again.status, 409, "{again:?}");
+    let rows = rig.houses[0].rows().await;
+    let decided = rows.iter().find(|row| row["event"] == "decision").unwrap();
+    assert_eq!(decided["decision"]["place"], "http", "{decided}");
+}
+
+#[tokio::test]
+async fn a_no_ends_the_call_with_its_reason() {
+    let (rig, agent, person) = rig().await;
+    let ask = pending(&rig, &agent).await;
+    let digest = shown(&rig, &person, &ask).await["digest"].clone();
+    let word = decide(&rig, &person, &ask, json!({ "decision": "perhaps", "digest": digest })).await;
+    assert_eq!(word.status, 400, "{word:?}");
+    let denied = decide(&rig, &person, &ask, json!({ "decision": "deny", "text": "not now", "digest": digest })).await;
+    assert_eq!(denied.status, 200, "{denied:?}");
+    let done = rig.call(&agent, "approval.wait", json!({ "approvalId": ask })).await;
+    assert!(done.body.contains("not now"), "{done:?}");
+    assert!(!rig.houses[0].workspace.root().join("asked.txt").exists());
+}

@@ -1,0 +1,13 @@
+//! The HTTP door over real gates, databases and sockets: who may knock, what a token opens, what a call comes to, and how it ends.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod api;
+mod asks;
+mod events;
+mod hostile;
+mod keyed;
+mod mcp;
+mod openapi;
+mod rig;
+mod tokens;

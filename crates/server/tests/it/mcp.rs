@@ -1,0 +1,122 @@
+//! MCP over HTTP, of both eras.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolhost_server::http::HttpLimits;
+use toolhost_testkit::{HttpReply, HttpStream, request};
+
+use crate::rig::{Rig, house};
+
+const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
+
+fn initialize() -> String {
+    let params = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+    });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }).to_string()
+}
+
+/// Opens a session; its id.
+async fn opened(rig: &Rig, token: &str) -> String {
+    let reply = rig.send_with(token, ("POST", "/mcp"), &[ACCEPT], &initialize()).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    reply.header("mcp-session-id").unwrap().to_owned()
+}
+
+async fn in_session(rig: &Rig, token: &str, session: &str, message: Value) -> HttpReply {
+    let headers = [ACCEPT, ("mcp-session-id", session), ("mcp-protocol-version", "2025-11-25")];
+    rig.send_with(token, ("POST", "/mcp"), &headers, &message.to_string()).await
+}
+
+fn read(path: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "file_read", "arguments": { "path": path } } })
+}
+
+#[tokio::test]
+async fn a_client_of_2025_has_a_session() {
+    let rig = Rig::one().await;
+    rig.houses[0].workspace.write("a.txt", b"hello");
+    let token = rig.token(&["call"]).await;
+    let session = opened(&rig, &token).await;
+    let reply = in_session(&rig, &token, &session, read("a.txt")).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert!(reply.body.contains("hello"), "{reply:?}");
+    let headers = [ACCEPT, ("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
+    assert!(rig.send_with(&token, ("DELETE", "/mcp"), &headers, "").await.status < 300);
+    assert_eq!(in_session(&rig, &token, &session, read("a.txt")).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_client_of_2026_needs_none() {
+    let rig = Rig::one().await;
+    rig.houses[0].workspace.write("a.txt", b"hello");
+    let token = rig.token(&["call"]).await;
+    let mut message = read("a.txt");
+    message["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+    });
+    let headers =
+        [ACCEPT, ("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "file_read")];
+    let reply = rig.send_with(&token, ("POST", "/mcp/p0/all"), &headers, &message.to_string()).await;
+    assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/json")), "{reply:?}");
+    assert!(reply.header("mcp-session-id").is_none());
+    assert_eq!(reply.json()["result"]["structuredContent"]["data"]["content"], "hello", "{reply:?}");
+    let rows = rig.houses[0].rows().await;
+    let row = rows.last().unwrap();
+    assert_eq!((&row["caller"]["door"], &row["caller"]["persona"]), (&json!("mcp"), &json!("agent")), "{row}");
+}
+
+#[tokio::test]
+async fn a_session_of_another_token_is_an_unknown_one() {
+    let rig = Rig::one().await;
+    let (token, other) = (rig.token(&["call"]).await, rig.token_of(0, "other", &["all"], &["call"]).await);
+    let session = opened(&rig, &token).await;
+    let theirs = in_session(&rig, &other, &session, read("a.txt")).await;
+    let unknown = in_session(&rig, &other, "d44f3231-4f9d-44d9-9620-69c9496acdfc", read("a.txt")).await;
+    assert_eq!((theirs.status, &theirs.body), (404, &unknown.body), "{theirs:?}");
+    let headers = [ACCEPT, ("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
+    let _ = rig.send_with(&other, ("DELETE", "/mcp"), &headers, "").await;
+    let listened = rig.send_with(&other, ("GET", "/mcp"), &headers, "").await;
+    assert_eq!(listened.status, 404, "{listened:?}");
+    assert_eq!(in_session(&rig, &token, &session, read("a.txt")).await.status, 200, "it is still there for its own");
+}
+
+#[tokio::test]
+async fn sessions_of_a_token_and_of_all_are_limited() {
+    let limits = HttpLimits { sessions_of_token: 2, sessions: 3, ..HttpLimits::default() };
+    let rig = Rig::start(vec![house()], limits).await;
+    let (token, other) = (rig.token(&["call"]).await, rig.token_of(0, "other", &["all"], &["call"]).await);
+    let first = opened(&rig, &token).await;
+    opened(&rig, &token).await;
+    let third = rig.send_with(&token, ("POST", "/mcp"), &[ACCEPT], &initialize()).await;
+    assert_eq!((third.status, third.header("retry-after")), (429, Some("1")), "{third:?}");
+    opened(&rig, &other).await;
+    assert_eq!(rig.send_with(&other, ("POST", "/mcp"), &[ACCEPT], &initialize()).await.status, 429);
+    let headers = [ACCEPT, ("mcp-session-id", first.as_str()), ("mcp-protocol-version", "2025-11-25")];
+    assert!(rig.send_with(&token, ("DELETE", "/mcp"), &headers, "").await.status < 300);
+    opened(&rig, &token).await;
+}
+
+#[tokio::test]
+async fn an_idle_session_ends_and_one_with_a_listener_does_not() {
+    let limits = HttpLimits { session_idle: Duration::from_millis(1), ..HttpLimits::default() };
+    let rig = Rig::start(vec![house()], limits).await;
+    let (idle, listening) = (rig.token(&["call"]).await, rig.token_of(0, "other", &["all"], &["call"]).await);
+    let (idle_session, session) = (opened(&rig, &idle).await, opened(&rig, &listening).await);
+    let bearer = format!("Bearer {listening}");
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ("accept", "text/event-stream"),
+        ("mcp-session-id", session.as_str()),
+        ("mcp-protocol-version", "2025-11-25"),
+    ];
+    let mut stream = HttpStream::open(rig.address, request(("GET", "/mcp"), &headers, "").as_bytes()).await;
+    assert!(stream.until("text/event-stream").await.1);
+    while in_session(&rig, &idle, &idle_session, read("a.txt")).await.status != 404 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    assert_eq!(in_session(&rig, &listening, &session, read("a.txt")).await.status, 200);
+}

@@ -1,0 +1,154 @@
+//! A server with projects, in this process.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use toolhost_contract::{BoxFuture, Clock, RandomIds, ToolError};
+use toolhost_host::Profile;
+use toolhost_server::http::{Describe, HttpLimits, Listener, OpenProject, Projects, Secret, Serving, serve};
+use toolhost_store::NewToken;
+use toolhost_testkit::{FakeClock, House, HouseBuilder, HttpReply, TestSocket, TestStream, USER, http};
+
+/// How long tokens hold, unless a test says otherwise.
+pub(crate) const HOUR_MS: i64 = 3_600_000;
+
+pub(crate) struct Rig {
+    pub(crate) houses: Vec<House>,
+    pub(crate) address: SocketAddr,
+    pub(crate) stop: CancellationToken,
+    pub(crate) serving: JoinHandle<()>,
+    clock: Arc<FakeClock>,
+}
+
+struct Tcp(TestSocket);
+
+impl Listener for Tcp {
+    type Stream = TestStream;
+
+    async fn accept(&mut self) -> std::io::Result<(TestStream, IpAddr)> {
+        let (stream, address) = self.0.accept().await?;
+        Ok((stream, address.ip()))
+    }
+}
+
+struct Served(Vec<Arc<OpenProject>>);
+
+impl Projects for Served {
+    fn keys(&self) -> BoxFuture<'_, Result<Vec<String>, ToolError>> {
+        Box::pin(async { Ok(self.0.iter().map(|project| project.key.clone()).collect()) })
+    }
+
+    fn open<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Arc<OpenProject>>, ToolError>> {
+        Box::pin(async move { Ok(self.0.iter().find(|project| project.key == key).cloned()) })
+    }
+}
+
+struct Says(&'static str);
+
+impl Describe for Says {
+    fn instructions<'a>(&'a self, _: &'a Profile, _: &'a str) -> BoxFuture<'a, String> {
+        Box::pin(async { self.0.to_owned() })
+    }
+}
+
+/// A house with every built-in tool, in which nobody answers at once.
+pub(crate) fn house() -> HouseBuilder {
+    let asking = toolhost_host::Asking { hold: std::time::Duration::ZERO, ..toolhost_host::Asking::default() };
+    HouseBuilder::of(toolhost::tools).asking(asking)
+}
+
+impl Rig {
+    /// A server of the projects `p0`, `p1`, …
+    pub(crate) async fn start(builders: Vec<HouseBuilder>, limits: HttpLimits) -> Self {
+        let (mut houses, mut projects) = (Vec::new(), Vec::new());
+        for (number, builder) in builders.into_iter().enumerate() {
+            let house = builder.build().await;
+            projects.push(Arc::new(OpenProject {
+                key: format!("p{number}"),
+                name: format!("project {number}"),
+                id: house.project.id,
+                gate: Arc::clone(&house.gate),
+                ids: Arc::new(RandomIds),
+                people: house.store.people(),
+                tokens: house.store.tokens(),
+                reader: house.store.reader(),
+                sessions: house.store.sessions().clone(),
+                keyed_calls: house.store.keyed_calls(),
+                describe: Arc::new(Says("What an agent is told.")),
+                core: &["file.read"],
+            }));
+            houses.push(house);
+        }
+        let clock = Arc::clone(&houses[0].clock);
+        let shared: Arc<dyn Clock> = Arc::<FakeClock>::clone(&clock);
+        let serving = Serving {
+            projects: Arc::new(Served(projects)),
+            clock: shared,
+            hosts: Vec::new(),
+            limits,
+            version: "1.2.3".to_owned(),
+        };
+        let listener = TestSocket::bind().await;
+        let (address, stop) = (listener.address(), CancellationToken::new());
+        let until = stop.clone();
+        let serving = tokio::spawn(async move { serve(serving, Tcp(listener), until).await });
+        Self { houses, address, stop, serving, clock }
+    }
+
+    pub(crate) async fn one() -> Self {
+        Self::start(vec![house()], HttpLimits::default()).await
+    }
+
+    /// A token for project `p0` with the profile `all`.
+    pub(crate) async fn token(&self, rights: &[&str]) -> String {
+        self.token_of(0, "agent", &["all"], rights).await
+    }
+
+    pub(crate) async fn token_of(&self, project: usize, name: &str, profiles: &[&str], rights: &[&str]) -> String {
+        let house = &self.houses[project];
+        let secret = Secret::new(&format!("p{project}")).unwrap();
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let hash = secret.hash();
+        let new = NewToken {
+            project_id: house.project.id,
+            account_id: USER,
+            id: format!("tok-{}", &hash[..8]),
+            name: name.to_owned(),
+            hash,
+            profiles: words(profiles),
+            scopes: words(rights),
+            expires_at_ms: house.clock.unix_ms() + HOUR_MS,
+        };
+        house.store.tokens().create(&new).await.unwrap();
+        secret.as_str().to_owned()
+    }
+
+    /// Time passes for the server, and for the first project.
+    pub(crate) fn advance(&self, ms: i64) {
+        self.clock.advance(std::time::Duration::from_millis(u64::try_from(ms).unwrap()));
+    }
+
+    pub(crate) async fn send(&self, token: &str, asked: (&str, &str), body: &str) -> HttpReply {
+        self.send_with(token, asked, &[], body).await
+    }
+
+    pub(crate) async fn send_with(
+        &self,
+        token: &str,
+        asked: (&str, &str),
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> HttpReply {
+        let bearer = format!("Bearer {token}");
+        let headers: Vec<(&str, &str)> = [("authorization", bearer.as_str())].iter().chain(headers).copied().collect();
+        http(self.address, asked, &headers, body).await
+    }
+
+    pub(crate) async fn call(&self, token: &str, tool: &str, arguments: Value) -> HttpReply {
+        let body = serde_json::json!({ "tool": tool, "arguments": arguments }).to_string();
+        self.send(token, ("POST", "/api/v1/projects/p0/calls"), &body).await
+    }
+}

@@ -1,0 +1,157 @@
+//! Tokens: what a program proves with who it is, where a host is reached over a network.
+//!
+//! A token belongs to one project, one user and some profiles. Its secret has 256 random bits and is kept as its SHA-256: it is no
+//! password that could be guessed, so nothing slower is needed.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use toolhost_contract::{Clock, is_deceptive};
+
+use crate::db::{Db, Row, sql};
+use crate::error::{Error, Result};
+
+/// Longest name of a token, characters.
+const NAME_CHARS_MAX: usize = 100;
+/// How exact the last use is: a row is written this seldom.
+const USE_NOTED_MS: i64 = 60_000;
+
+/// A token to be made.
+#[derive(Debug, Clone)]
+pub struct NewToken {
+    pub project_id: i64,
+    pub account_id: i64,
+    /// Short, and no secret: people name the token by it.
+    pub id: String,
+    pub name: String,
+    /// SHA-256 of the secret, hex.
+    pub hash: String,
+    /// The first one is that of a client that names none.
+    pub profiles: Vec<String>,
+    pub scopes: Vec<String>,
+    pub expires_at_ms: i64,
+}
+
+/// A token as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Token {
+    pub id: String,
+    pub name: String,
+    /// The user in whose name its calls are made.
+    pub user: String,
+    #[serde(skip)]
+    pub user_id: i64,
+    #[serde(skip)]
+    pub project_id: i64,
+    pub profiles: Vec<String>,
+    pub scopes: Vec<String>,
+    pub created_at_ms: i64,
+    pub expires_at_ms: i64,
+    /// To the minute.
+    pub last_used_at_ms: Option<i64>,
+    pub revoked_at_ms: Option<i64>,
+}
+
+/// The tokens of all projects of a database.
+#[derive(Clone)]
+pub struct Tokens {
+    db: Db,
+    clock: Arc<dyn Clock>,
+}
+
+impl Token {
+    /// Whether it still opens anything.
+    #[must_use]
+    pub fn is_valid_at(&self, now_ms: i64) -> bool {
+        self.revoked_at_ms.is_none() && now_ms < self.expires_at_ms
+    }
+}
+
+impl Tokens {
+    pub(crate) fn new(db: Db, clock: Arc<dyn Clock>) -> Self {
+        Self { db, clock }
+    }
+
+    /// Makes a token.
+    ///
+    /// # Errors
+    /// [`Error::Name`] if its name is none.
+    pub async fn create(&self, new: &NewToken) -> Result<()> {
+        let length = new.name.chars().count();
+        let is_name = (1..=NAME_CHARS_MAX).contains(&length) && !new.name.chars().any(is_deceptive);
+        if !is_name || new.name.trim() != new.name {
+            return Err(Error::Name(new.name.clone()));
+        }
+        let mut tx = self.db.write().await?;
+        sql(
+            "INSERT INTO token (project_id, id, account_id, name, hash, profiles, scopes, created_at_ms, expires_at_ms)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        )
+        .bind(new.project_id)
+        .bind(&new.id)
+        .bind(new.account_id)
+        .bind(&new.name)
+        .bind(&new.hash)
+        .bind(new.profiles.join(" "))
+        .bind(new.scopes.join(" "))
+        .bind(self.clock.unix_ms())
+        .bind(new.expires_at_ms)
+        .run(&mut tx)
+        .await?;
+        tx.commit().await
+    }
+
+    /// The token whose secret has this hash, whatever has become of it.
+    pub async fn of_hash(&self, hash: &str) -> Result<Option<Token>> {
+        let text = format!("{SELECT} WHERE t.hash = $1");
+        let rows = crate::db::sql_of(text).bind(hash).read(&self.db).await?;
+        rows.first().map(token).transpose()
+    }
+
+    /// All of a project, the newest first.
+    pub async fn list(&self, project: i64) -> Result<Vec<Token>> {
+        let text = format!("{SELECT} WHERE t.project_id = $1 ORDER BY t.created_at_ms DESC, t.id");
+        crate::db::sql_of(text).bind(project).read(&self.db).await?.iter().map(token).collect()
+    }
+
+    /// Ends a token for good. Says whether there was one that was not ended.
+    pub async fn revoke(&self, project: i64, id: &str) -> Result<bool> {
+        let mut tx = self.db.write().await?;
+        let update = "UPDATE token SET revoked_at_ms = $1 WHERE project_id = $2 AND id = $3 AND revoked_at_ms IS NULL";
+        let revoked = sql(update).bind(self.clock.unix_ms()).bind(project).bind(id).run(&mut tx).await? == 1;
+        tx.commit().await?;
+        Ok(revoked)
+    }
+
+    /// Notes that a token was used now, unless that was noted a moment ago.
+    pub async fn used(&self, token: &Token) -> Result<()> {
+        let now = self.clock.unix_ms();
+        if token.last_used_at_ms.is_some_and(|last| now - last < USE_NOTED_MS) {
+            return Ok(());
+        }
+        let mut tx = self.db.write_lightly().await?;
+        let update = "UPDATE token SET last_used_at_ms = $1 WHERE project_id = $2 AND id = $3";
+        sql(update).bind(now).bind(token.project_id).bind(&token.id).run(&mut tx).await?;
+        tx.commit().await
+    }
+}
+
+const SELECT: &str = "SELECT t.*, a.name AS user_name FROM token t JOIN account a ON a.id = t.account_id";
+
+fn token(row: &Row) -> Result<Token> {
+    let words = |text: String| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    Ok(Token {
+        id: row.get("id")?,
+        name: row.get("name")?,
+        user: row.get("user_name")?,
+        user_id: row.get("account_id")?,
+        project_id: row.get("project_id")?,
+        profiles: words(row.get("profiles")?),
+        scopes: words(row.get("scopes")?),
+        created_at_ms: row.get("created_at_ms")?,
+        expires_at_ms: row.get("expires_at_ms")?,
+        last_used_at_ms: row.get("last_used_at_ms")?,
+        revoked_at_ms: row.get("revoked_at_ms")?,
+    })
+}
