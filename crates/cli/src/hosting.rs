@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 use tokio::time::Instant;
-use toolhost::{Connection, Host, Need};
+use toolhost::{Host, Need};
 use toolhost_contract::{BoxFuture, ToolError};
 use toolhost_host::{Names, Profile};
 use toolhost_server::http::{Describe, OpenProject, Projects};
@@ -16,7 +16,7 @@ use toolhost_server::mcp::Listed;
 use toolhost_store::{Project, Store};
 
 use crate::instructions::{self, Told};
-use crate::settings::{Resolved, Settings, folder_name, projects_of};
+use crate::settings::{Resolved, Settings, folder_name};
 use crate::{projects, wire};
 
 /// How long a project that nobody uses stays open.
@@ -42,18 +42,16 @@ fn state_key(state: &Path) -> String {
 /// What is served.
 enum Place {
     /// The one project that was named.
-    One,
+    One { resolved: Box<Resolved> },
     /// The state folders of this machine's user.
     Machine { states: PathBuf },
-    /// A shared database, looked at through a connection of its own.
-    Shared { connection: Box<Connection> },
+    /// A shared database, looked at through a connection of its own; the project that was named has its workspace here.
+    Shared { store: Store, named: Option<Box<Resolved>> },
 }
 
 pub(crate) struct Hosting {
     settings: Settings,
     place: Place,
-    /// Of the project that was named, or of the working directory.
-    resolved: Resolved,
     open: Mutex<HashMap<String, Opened>>,
 }
 
@@ -67,28 +65,39 @@ impl Hosting {
     /// # Errors
     /// If the settings do not hold, or the shared database cannot be opened.
     pub(crate) async fn new(settings: Settings) -> anyhow::Result<Arc<Self>> {
-        let resolved = settings.resolve()?;
-        let place = if resolved.database.is_some() {
-            Place::Shared { connection: Box::new(wire::connect(&resolved, Need::Writing).await?) }
-        } else if settings.names_a_project() {
-            Place::One
-        } else {
-            Place::Machine { states: projects_of(&resolved.data) }
+        let named = match settings.names_a_project() {
+            true => Some(Box::new(settings.resolve()?)),
+            false => None,
         };
-        let hosting = Arc::new(Self { settings, place, resolved, open: Mutex::default() });
+        let place = match (settings.shared_database()?, named) {
+            (Some(url), named) => {
+                Place::Shared { store: Store::connect(&url, projects::clock(), toolhost::SUBJECTS).await?, named }
+            }
+            (None, Some(resolved)) => Place::One { resolved },
+            (None, None) => Place::Machine { states: settings.projects()? },
+        };
+        let hosting = Arc::new(Self { settings, place, open: Mutex::default() });
         // The one that was named is made if it is new, and what is wrong with it is said at once.
-        if matches!(hosting.place, Place::One) {
-            hosting.opened(&key_of(&hosting.resolved)).await?;
+        if let Some(named) = hosting.named() {
+            hosting.opened(&key_of(named)).await?;
         }
         Ok(hosting)
     }
 
+    fn named(&self) -> Option<&Resolved> {
+        match &self.place {
+            Place::One { resolved } => Some(resolved),
+            Place::Shared { named, .. } => named.as_deref(),
+            Place::Machine { .. } => None,
+        }
+    }
+
     async fn all(&self) -> anyhow::Result<Vec<String>> {
         match &self.place {
-            Place::One => Ok(vec![key_of(&self.resolved)]),
+            Place::One { resolved } => Ok(vec![key_of(resolved)]),
             Place::Machine { states } => Ok(projects::states(states)?.iter().map(|state| state_key(state)).collect()),
-            Place::Shared { connection } => {
-                let known = connection.store().reader().projects().await?;
+            Place::Shared { store, .. } => {
+                let known = store.reader().projects().await?;
                 Ok(known.iter().map(|project| shared_key(&project.root)).collect())
             }
         }
@@ -107,11 +116,11 @@ impl Hosting {
     }
 
     async fn host(&self, key: &str) -> anyhow::Result<Option<Host>> {
+        if let Some(named) = self.named().filter(|named| key == key_of(named)) {
+            return Ok(Some(wire::open_resolved(named, Need::Writing).await?));
+        }
         match &self.place {
-            Place::One if key == key_of(&self.resolved) => {
-                Ok(Some(wire::open_resolved(&self.resolved, Need::Writing).await?))
-            }
-            Place::One => Ok(None),
+            Place::One { .. } => Ok(None),
             Place::Machine { states } => {
                 let state = states.join(key);
                 // A key that is a path would lead to another folder.
@@ -119,23 +128,26 @@ impl Hosting {
                     return Ok(None);
                 }
                 let Some(found) = projects::of(&state).await?.into_iter().next() else { return Ok(None) };
-                if !found.is_there() {
-                    return Ok(Some(wire::open_elsewhere(&self.resolved, Some(&state), &found.root).await?));
+                if found.is_there() {
+                    let resolved = self.settings.with_root(Some(found.root)).resolve()?;
+                    return Ok(Some(wire::open_resolved(&resolved, Need::Writing).await?));
                 }
-                let resolved = self.settings.with_root(Some(found.root)).resolve()?;
-                Ok(Some(wire::open_resolved(&resolved, Need::Writing).await?))
+                Ok(Some(self.elsewhere(&found.root, Some(&state)).await?))
             }
-            Place::Shared { connection } => {
-                let known = connection.store().reader().projects().await?;
-                let Some(project) = known.into_iter().find(|project| shared_key(&project.root) == key) else {
-                    return Ok(None);
-                };
-                if self.settings.names_a_project() && key == key_of(&self.resolved) {
-                    return Ok(Some(wire::open_resolved(&self.resolved, Need::Writing).await?));
+            Place::Shared { store, .. } => {
+                let known = store.reader().projects().await?;
+                match known.into_iter().find(|project| shared_key(&project.root) == key) {
+                    Some(project) => Ok(Some(self.elsewhere(Path::new(&project.root), None).await?)),
+                    None => Ok(None),
                 }
-                Ok(Some(wire::open_elsewhere(&self.resolved, None, Path::new(&project.root)).await?))
             }
         }
+    }
+
+    /// A project without its workspace.
+    async fn elsewhere(&self, root: &Path, state: Option<&Path>) -> anyhow::Result<Host> {
+        let resolved = self.settings.resolve_at(root.to_owned(), None)?;
+        wire::open_elsewhere(&resolved, state, root).await
     }
 
     /// Closes projects that nobody has used for a while, for ever.
@@ -160,8 +172,8 @@ impl Hosting {
         for opened in all {
             close(opened).await;
         }
-        if let Place::Shared { connection } = &self.place
-            && let Err(error) = connection.close().await
+        if let Place::Shared { store, .. } = &self.place
+            && let Err(error) = store.close().await
         {
             tracing::error!(%error, "the database did not close as it should");
         }

@@ -421,6 +421,13 @@ impl Settings {
         }
     }
 
+    /// The shared database, if one was named.
+    pub(crate) fn shared_database(&self) -> anyhow::Result<Option<String>> {
+        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
+        let file = read_config(&self.config_file(&folders), self.config.is_some())?;
+        Ok(self.database.clone().or(file.database))
+    }
+
     /// Whether a project was named, and not only the working directory is in one.
     pub(crate) fn names_a_project(&self) -> bool {
         self.root.is_some() || self.state.is_some() || self.project.is_some()
@@ -491,10 +498,8 @@ impl Settings {
     }
 
     pub(crate) fn resolve(&self) -> anyhow::Result<Resolved> {
-        is_set(&SystemClock::default())?;
         let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
-        let data = folders.data_dir().join("toolhost");
-        let projects = projects_of(&data);
+        let projects = projects_of(&folders.data_dir().join("toolhost"));
         let mut project_above = None;
         let root = match &self.root {
             Some(root) => root.clone(),
@@ -510,13 +515,22 @@ impl Settings {
         if !root.is_dir() {
             bail!("the workspace {} is not a folder", root.display());
         }
+        let resolved = self.resolve_at(root, project_above)?;
+        keep_apart(&resolved.root, &resolved.state, &resolved.config_file)?;
+        Ok(resolved)
+    }
+
+    /// What was said, for a folder that may not be there: nobody works in it.
+    pub(crate) fn resolve_at(&self, root: PathBuf, project_above: Option<PathBuf>) -> anyhow::Result<Resolved> {
+        is_set(&SystemClock::default())?;
+        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
+        let data = folders.data_dir().join("toolhost");
         let config_file = self.config_file(&folders);
         let file = read_config(&config_file, self.config.is_some())?;
         let state = match &self.state {
             Some(state) => std::path::absolute(state)?,
-            None => projects.join(folder_name(&root)),
+            None => projects_of(&data).join(folder_name(&root)),
         };
-        keep_apart(&root, &state, &config_file)?;
         // One for all hosts of a user; where that would be in the workspace, beside the state.
         let guard = if data.starts_with(&root) { state.join("guard") } else { data.join("guard") };
         // What stands in the workspace, an agent could change.

@@ -8,9 +8,9 @@ use crate::print::{BOLD, paint};
 
 /// The commands as a person looks for them; the families of records come last.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Begin", &["demo", "init", "doctor", "mcp", "run", "session", "project", "key"]),
+    ("Begin", &["demo", "init", "doctor", "mcp", "serve", "run", "session", "project", "key"]),
     ("Agents' calls", &["review", "approvals", "audit", "undo", "call", "tools"]),
-    ("What they may", &["profiles", "policy", "member"]),
+    ("What they may", &["profiles", "policy", "member", "token"]),
     ("Results", &["deploy", "package", "change", "import", "export"]),
     ("This program", &["schema", "completions", "man", "help"]),
 ];
@@ -23,6 +23,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("init", &["toolhost init", "toolhost init ~/code/shop"]),
     ("demo", &["toolhost demo", "toolhost demo --remove"]),
     ("mcp", &["toolhost mcp --profile developer", "toolhost mcp --profile researcher --root ~/code/shop"]),
+    ("serve", &["toolhost serve", "toolhost serve --root ~/code/shop --listen 127.0.0.1:8080"]),
     ("run", &["toolhost run 'fix the failing test' --model anthropic:claude-sonnet-4-5 --max-cost 2"]),
     ("session list", &["toolhost session list --limit 5"]),
     ("session show", &["toolhost session show 01a21a15-8d6a-75e4-99db-785ad01cd52e"]),
@@ -95,6 +96,9 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("member list", &["toolhost member list"]),
     ("member add", &["toolhost member add ana editor"]),
     ("member remove", &["toolhost member remove ana"]),
+    ("token create", &["toolhost token create ci-agent --profile developer --expires 30d"]),
+    ("token list", &["toolhost token list"]),
+    ("token revoke", &["toolhost token revoke tok-1a2b3c4d"]),
     ("doctor", &["toolhost doctor", "toolhost doctor --sandbox landlock", "toolhost doctor --accept-git"]),
     ("completions", &["toolhost completions bash > ~/.local/share/bash-completion/completions/toolhost"]),
     ("man", &["toolhost man task claim | man -l -", "toolhost man > ~/.local/share/man/man1/toolhost.1"]),

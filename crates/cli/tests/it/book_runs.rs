@@ -212,6 +212,22 @@ fn a_shared_database() {
 }
 
 #[test]
+fn a_server() {
+    let how = |line: &str| match line {
+        line if line.starts_with("toolhost serve") => {
+            Typed::Until { shows: "serving at http://127.0.0.1:", meanwhile: "toolhost token list" }
+        }
+        _ => Typed::Runs,
+    };
+    // Others of this machine may have the usual port.
+    let change = |_: &BookProject, line: &str| match line.starts_with("toolhost serve") {
+        true => "toolhost serve --listen 127.0.0.1:0".to_owned(),
+        false => line.to_owned(),
+    };
+    BookProject::new().play("server.md", how, change);
+}
+
+#[test]
 fn deploys() {
     let mut project = BookProject::new();
     project.workspace.write("index.html", "one\n");

@@ -84,6 +84,7 @@ mod readme;
 mod record_deletes;
 mod room;
 mod seeds_bugs;
+mod serve;
 mod shell_commands;
 mod state_folder;
 mod tenants;
