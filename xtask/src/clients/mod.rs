@@ -1,4 +1,5 @@
-//! Real clients, each of which starts our server, lists its tools and reads a file with one of them.
+//! Real clients, each of which lists the tools of our server and reads a file with one of them: over standard input and output, where the
+//! client starts the server, and over HTTP, where it has a token.
 //!
 //! Those that need a model get one that plays two turns (`model.py`): it calls the tool that reads files, under the name by which the
 //! client offers it, and says what it was answered. What a client shows then proves the whole way there and back.
@@ -45,21 +46,39 @@ struct Client {
     version: &'static str,
     /// Whether a model decides what it calls.
     has_model: bool,
+    /// Why it is not tried over HTTP.
+    not_over_http: Option<&'static str>,
     /// The command that reads the file.
     reads: fn(&Stage) -> Result<Command>,
 }
 
 #[rustfmt::skip]
 const CLIENTS: [Client; 8] = [
-    Client { name: "Claude Code", from: From::Npm, package: "@anthropic-ai/claude-code", version: "2.1.197", has_model: true, reads: claude },
-    Client { name: "Codex", from: From::Npm, package: "@openai/codex", version: "0.171.0", has_model: true, reads: codex },
-    Client { name: "opencode", from: From::Npm, package: "opencode-ai", version: "1.18.33", has_model: true, reads: opencode },
-    Client { name: "Inspector", from: From::Npm, package: "@modelcontextprotocol/inspector", version: "0.15.0", has_model: false, reads: inspector },
-    Client { name: "Python SDK", from: From::Pip, package: "mcp", version: "2.3.0", has_model: false, reads: |stage| stage.python("mcp") },
-    Client { name: "fastmcp", from: From::Pip, package: "fastmcp", version: "4.2.3", has_model: false, reads: |stage| stage.python("fastmcp") },
-    Client { name: "pydantic-ai", from: From::Pip, package: "pydantic-ai-slim[mcp,openai]", version: "2.68.0", has_model: true, reads: |stage| stage.python("pydantic-ai") },
-    Client { name: "openai-agents", from: From::Pip, package: "openai-agents", version: "0.24.0", has_model: true, reads: |stage| stage.python("openai-agents") },
+    Client { name: "Claude Code", from: From::Npm, package: "@anthropic-ai/claude-code", version: "2.1.197", has_model: true, not_over_http: None, reads: claude },
+    Client { name: "Codex", from: From::Npm, package: "@openai/codex", version: "0.171.0", has_model: true, not_over_http: None, reads: codex },
+    Client { name: "opencode", from: From::Npm, package: "opencode-ai", version: "1.18.33", has_model: true, not_over_http: None, reads: opencode },
+    Client { name: "Inspector", from: From::Npm, package: "@modelcontextprotocol/inspector", version: "0.15.0", has_model: false, not_over_http: Some("it sends no token; newer ones, which do, need Node 22"), reads: inspector },
+    Client { name: "Python SDK", from: From::Pip, package: "mcp", version: "2.3.0", has_model: false, not_over_http: None, reads: |stage| stage.python("mcp") },
+    Client { name: "fastmcp", from: From::Pip, package: "fastmcp", version: "4.2.3", has_model: false, not_over_http: None, reads: |stage| stage.python("fastmcp") },
+    Client { name: "pydantic-ai", from: From::Pip, package: "pydantic-ai-slim[mcp,openai]", version: "2.68.0", has_model: true, not_over_http: None, reads: |stage| stage.python("pydantic-ai") },
+    Client { name: "openai-agents", from: From::Pip, package: "openai-agents", version: "0.24.0", has_model: true, not_over_http: None, reads: |stage| stage.python("openai-agents") },
 ];
+
+/// How a client speaks to the server.
+#[derive(Clone, Copy, PartialEq)]
+enum Over {
+    Stdio,
+    Http,
+}
+
+impl Over {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Http => "HTTP",
+        }
+    }
+}
 
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     let folder = root.join(&arguments.folder);
@@ -67,13 +86,20 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     let chosen: Vec<&Client> = CLIENTS.iter().filter(|client| client.name.contains(&arguments.only)).collect();
     ensure!(!chosen.is_empty(), "no client has `{}` in its name", arguments.only);
     let mut is_whole = true;
-    println!("{:<14} {:<10} {:<28} read the file", "client", "version", "the model was offered");
+    println!("{:<14} {:<10} {:<6} {:<28} read the file", "client", "version", "over", "the model was offered");
     for client in chosen {
-        let tried = install(client, &folder).and_then(|()| attempt(client, root, &folder, &program));
-        is_whole &= tried.is_ok();
-        match tried {
-            Ok(offered) => println!("{:<14} {:<10} {offered:<28} yes", client.name, client.version),
-            Err(error) => println!("{:<14} {:<10} {:<28} NO: {error:#}", client.name, client.version, ""),
+        for over in [Over::Stdio, Over::Http] {
+            if let (Over::Http, Some(why)) = (over, client.not_over_http) {
+                println!("{:<14} {:<10} {:<6} {:<28} {why}", client.name, client.version, over.name(), "-");
+                continue;
+            }
+            let tried = install(client, &folder).and_then(|()| attempt(client, over, root, &folder, &program));
+            is_whole &= tried.is_ok();
+            let (name, version, over) = (client.name, client.version, over.name());
+            match tried {
+                Ok(offered) => println!("{name:<14} {version:<10} {over:<6} {offered:<28} yes"),
+                Err(error) => println!("{name:<14} {version:<10} {over:<6} {:<28} NO: {error:#}", ""),
+            }
         }
     }
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -104,13 +130,18 @@ fn install(client: &Client, folder: &Path) -> Result<()> {
 }
 
 /// Lets a client read the file; answers what its model was offered.
-fn attempt(client: &Client, root: &Path, folder: &Path, program: &Path) -> Result<String> {
+fn attempt(client: &Client, over: Over, root: &Path, folder: &Path, program: &Path) -> Result<String> {
     let room = tempfile::tempdir_in("/var/tmp").context("cannot make a folder")?;
     let workspace = room.path().join("workspace");
     std::fs::create_dir(&workspace).context("cannot make a workspace")?;
     std::fs::write(workspace.join(FILE), format!("{SECRET}\n")).context("cannot write the file")?;
     let model = Model::start(root)?;
+    let server = match over {
+        Over::Stdio => None,
+        Over::Http => Some(HttpServer::start(program, room.path(), &workspace)?),
+    };
     let stage = Stage {
+        server: server.as_ref(),
         root,
         place: client.place(folder),
         room: room.path(),
@@ -162,6 +193,8 @@ struct Stage<'a> {
     program: &'a Path,
     /// Where the model listens.
     port: u16,
+    /// The server over HTTP; `None`: the client starts one.
+    server: Option<&'a HttpServer>,
 }
 
 impl Stage<'_> {
@@ -184,7 +217,10 @@ impl Stage<'_> {
     fn python(&self, name: &str) -> Result<Command> {
         let mut command = Command::new(self.place.join("bin/python"));
         command.arg(self.root.join("xtask/src/clients/sdks.py")).args([name, &self.port.to_string()]);
-        command.arg(self.program).args(self.arguments());
+        match self.server {
+            Some(server) => command.args([&server.url, &server.token]),
+            None => command.arg(self.program).args(self.arguments()),
+        };
         Ok(command)
     }
 
@@ -194,7 +230,10 @@ impl Stage<'_> {
 }
 
 fn claude(stage: &Stage) -> Result<Command> {
-    let server = json!({ "command": stage.program, "args": stage.arguments() });
+    let server = match stage.server {
+        Some(server) => json!({ "type": "http", "url": server.url, "headers": { "Authorization": server.bearer() } }),
+        None => json!({ "command": stage.program, "args": stage.arguments() }),
+    };
     let config = stage.room.join("mcp.json");
     stage.write(&config, &json!({ "mcpServers": { "toolhost": server } }).to_string())?;
     let mut command = stage.node("claude");
@@ -215,25 +254,38 @@ fn claude(stage: &Stage) -> Result<Command> {
 fn codex(stage: &Stage) -> Result<Command> {
     let home = stage.room.join("codex");
     std::fs::create_dir(&home).context("cannot make a home for Codex")?;
+    let server = match stage.server {
+        Some(server) => json!({ "url": server.url, "bearer_token_env_var": "TOOLHOST_TOKEN" }),
+        None => json!({ "command": stage.program, "args": stage.arguments() }),
+    };
     let config = toml::Table::try_from(json!({
         "model": "mock", "model_provider": "mock", "sandbox_mode": "read-only",
         "model_providers": { "mock": { "name": "mock", "base_url": format!("{}/v1", stage.url()), "wire_api": "responses" } },
-        "mcp_servers": { "toolhost": { "command": stage.program, "args": stage.arguments() } },
+        "mcp_servers": { "toolhost": server },
     }))?;
     stage.write(&home.join("config.toml"), &config.to_string())?;
     let mut command = stage.node("codex");
     command.args(["exec", "--skip-git-repo-check", ASK]).env("CODEX_HOME", home);
+    if let Some(server) = stage.server {
+        command.env("TOOLHOST_TOKEN", &server.token);
+    }
     Ok(command)
 }
 
 fn opencode(stage: &Stage) -> Result<Command> {
     let started: Vec<String> = std::iter::once(stage.program.display().to_string()).chain(stage.arguments()).collect();
+    let server = match stage.server {
+        Some(server) => {
+            json!({ "type": "remote", "url": server.url, "headers": { "Authorization": server.bearer() }, "enabled": true })
+        }
+        None => json!({ "type": "local", "command": started, "enabled": true }),
+    };
     let options = json!({ "baseURL": format!("{}/v1", stage.url()), "apiKey": "x" });
     let models = json!({ "mock": { "name": "mock", "tool_call": true } });
     let provider = json!({ "npm": "@ai-sdk/openai-compatible", "name": "mock", "options": options, "models": models });
     let config = json!({
         "model": "mock/mock", "small_model": "mock/mock", "provider": { "mock": provider },
-        "mcp": { "toolhost": { "type": "local", "command": started, "enabled": true } },
+        "mcp": { "toolhost": server },
     });
     stage.write(&stage.workspace.join("opencode.json"), &config.to_string())?;
     let mut command = stage.node("opencode");
@@ -243,9 +295,65 @@ fn opencode(stage: &Stage) -> Result<Command> {
 
 fn inspector(stage: &Stage) -> Result<Command> {
     let mut command = stage.node("mcp-inspector");
-    command.arg("--cli").arg(stage.program).args(stage.arguments());
+    command.arg("--cli");
+    match stage.server {
+        Some(server) => command.args([
+            &server.url,
+            "--transport",
+            "http",
+            "--header",
+            &format!("Authorization: {}", server.bearer()),
+        ]),
+        None => command.arg(stage.program).args(stage.arguments()),
+    };
     command.args(["--method", "tools/call", "--tool-name", "file_read", "--tool-arg", "path=a.txt"]);
     Ok(command)
+}
+
+/// Our server over HTTP, and a token for it. Dropped, it ends.
+struct HttpServer {
+    child: Child,
+    url: String,
+    token: String,
+}
+
+impl HttpServer {
+    fn start(program: &Path, room: &Path, workspace: &Path) -> Result<Self> {
+        let state = room.join("state");
+        let ours = || {
+            let mut command = Command::new(program);
+            command.arg("--root").arg(workspace).arg("--state").arg(&state).arg("--json");
+            command
+        };
+        let made = shell::stdout_of(ours().args(["token", "create", "client"]).args(PROFILE))?;
+        let made: Value = serde_json::from_str(&made).context("the token")?;
+        let token = made["token"].as_str().context("there is no token")?.to_owned();
+        let mut command = ours();
+        command.args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
+        let mut child = command.spawn().context("cannot start the server")?;
+        let mut said = BufReader::new(child.stdout.take().context("its output was piped above")?);
+        let mut text = String::new();
+        let told: Value = loop {
+            ensure!(said.read_line(&mut text)? > 0, "the server ended: {text}");
+            if let Ok(told) = serde_json::from_str(&text) {
+                break told;
+            }
+        };
+        let url = format!("http://{}/mcp", told["address"].as_str().context("the server says no address")?);
+        Ok(Self { child, url, token })
+    }
+
+    fn bearer(&self) -> String {
+        format!("Bearer {}", self.token)
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        // Where it has ended before, nothing is left to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// The model of one client. Dropped, it ends.
