@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use toolhost_contract::{Clock, is_deceptive};
 
-use crate::db::{Db, Row, sql};
+use crate::db::{Db, Row, sql, sql_of};
 use crate::error::{Error, Result};
 
 /// Longest name of a token, characters.
@@ -102,17 +102,26 @@ impl Tokens {
         tx.commit().await
     }
 
-    /// The token whose secret has this hash, whatever has become of it.
-    pub async fn of_hash(&self, hash: &str) -> Result<Option<Token>> {
-        let text = format!("{SELECT} WHERE t.hash = $1");
-        let rows = crate::db::sql_of(text).bind(hash).read(&self.db).await?;
+    /// The token whose secret has this hash, if it opens its project now: it has not ended, and its user is a member.
+    pub async fn valid(&self, hash: &str) -> Result<Option<Token>> {
+        let text = format!("{SELECT} JOIN member m ON {IS_MEMBER} WHERE t.hash = $1 AND {HOLDS} $2");
+        let rows = sql_of(text).bind(hash).bind(self.clock.unix_ms()).read(&self.db).await?;
         rows.first().map(token).transpose()
+    }
+
+    /// Whether a token opens its project now.
+    pub async fn is_valid(&self, token: &Token) -> Result<bool> {
+        let text = format!(
+            "SELECT t.id FROM token t JOIN member m ON {IS_MEMBER} WHERE t.project_id = $1 AND t.id = $2 AND {HOLDS} $3"
+        );
+        let query = sql_of(text).bind(token.project_id).bind(&token.id).bind(self.clock.unix_ms());
+        Ok(!query.read(&self.db).await?.is_empty())
     }
 
     /// All of a project, the newest first.
     pub async fn list(&self, project: i64) -> Result<Vec<Token>> {
         let text = format!("{SELECT} WHERE t.project_id = $1 ORDER BY t.created_at_ms DESC, t.id");
-        crate::db::sql_of(text).bind(project).read(&self.db).await?.iter().map(token).collect()
+        sql_of(text).bind(project).read(&self.db).await?.iter().map(token).collect()
     }
 
     /// Ends a token for good. Says whether there was one that was not ended.
@@ -136,6 +145,10 @@ impl Tokens {
         tx.commit().await
     }
 }
+
+const IS_MEMBER: &str = "m.project_id = t.project_id AND m.account_id = t.account_id";
+/// A time follows.
+const HOLDS: &str = "t.revoked_at_ms IS NULL AND t.expires_at_ms >";
 
 const SELECT: &str = "SELECT t.*, a.name AS user_name FROM token t JOIN account a ON a.id = t.account_id";
 

@@ -48,6 +48,11 @@ impl Principal {
         }
     }
 
+    /// Whether its token still opens its project. A database that does not answer takes nobody's sessions away.
+    pub(crate) async fn is_valid(&self) -> bool {
+        self.project.tokens.is_valid(&self.token).await.unwrap_or(true)
+    }
+
     /// The session of its calls. A token is one agent, so it is the same after a lost connection, a restart of the server and on
     /// another server of the database: what a person is asked for it stays its own.
     pub(crate) fn session(&self) -> String {
@@ -119,24 +124,14 @@ impl Authenticator {
         let keys = self.projects.keys().await?;
         for key in keys.iter().filter(|key| place_of(key) == secret.place()) {
             let Some(project) = self.projects.open(key).await? else { continue };
-            let token = project.tokens.of_hash(hash).await?;
-            let valid = token.filter(|token| token.project_id == project.id && token.is_valid_at(self.clock.unix_ms()));
-            let Some(token) = valid else { continue };
+            let valid = project.tokens.valid(hash).await?;
+            let Some(token) = valid.filter(|token| token.project_id == project.id) else { continue };
             if let Err(error) = project.tokens.used(&token).await {
                 tracing::warn!(%error, "the last use of a token could not be noted");
             }
             return Ok(Some((token, project)));
         }
         Ok(None)
-    }
-
-    /// Whether a token still opens anything.
-    pub(crate) async fn is_valid(&self, principal: &Principal) -> bool {
-        let tokens = principal.project.tokens.list(principal.project.id).await;
-        // A database that does not answer takes nobody's session away.
-        tokens.map_or(true, |tokens| {
-            tokens.iter().any(|token| token.id == principal.token.id && token.is_valid_at(self.clock.unix_ms()))
-        })
     }
 
     /// Lets go of whoever was not seen for a moment, and of their projects.

@@ -12,23 +12,26 @@ use axum::http::{HeaderValue, Response, header};
 use bytes::Bytes;
 use futures::stream;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_store::Filter;
 
 use super::audit_row::AuditRow;
+use super::auth::Principal;
 use super::envelope::Reply;
-use super::projects::OpenProject;
 use super::routes::Asked;
 
-/// How often a listener hears that the connection is there.
-const ALIVE_EVERY: Duration = Duration::from_secs(15);
+/// How often a listener hears that the connection is there, and its token is looked at again.
+const ALIVE_EVERY: Duration = Duration::from_secs(5);
 /// Rows that are read at once.
 const PAGE_ROWS: i64 = 100;
 /// The header with the number of the last event that was heard.
 const LAST: &str = "last-event-id";
 
 struct Listener {
-    project: Arc<OpenProject>,
+    principal: Arc<Principal>,
+    /// When its token was looked at last.
+    checked: Instant,
     /// The last row that was sent.
     last: i64,
     /// Keeps the task that looks.
@@ -40,6 +43,12 @@ impl Listener {
     /// The next part of the stream; `None` at its end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
+            if self.checked.elapsed() >= ALIVE_EVERY {
+                self.checked = Instant::now();
+                if !self.principal.is_valid().await {
+                    return None;
+                }
+            }
             if *self.end.borrow_and_update() > self.last {
                 return self.rows().await;
             }
@@ -53,7 +62,7 @@ impl Listener {
 
     async fn rows(&mut self) -> Option<Bytes> {
         let filter = Filter { after_seq: self.last, limit: PAGE_ROWS, ..Filter::default() };
-        let rows = match self.project.reader.audit(self.project.id, &filter).await {
+        let rows = match self.principal.project.reader.audit(self.principal.project.id, &filter).await {
             Ok(rows) => rows,
             // The listener comes again, and asks for what came after its last.
             Err(error) => {
@@ -89,7 +98,7 @@ pub(crate) async fn stream(asked: Asked) -> Result<Reply, ToolError> {
         Some(heard) => heard,
         None => project.reader.audit_end(project.id).await?,
     };
-    let listener = Listener { project, last, _looks: looks, end };
+    let listener = Listener { principal: asked.principal, checked: Instant::now(), last, _looks: looks, end };
     let stopped = asked.life.clone();
     let parts = stream::unfold((listener, stopped), |(mut listener, stopped)| async move {
         tokio::select! {

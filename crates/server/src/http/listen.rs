@@ -184,7 +184,7 @@ async fn sweep(server: Arc<Server>) {
     loop {
         tokio::time::sleep(SWEEP_EVERY).await;
         server.authenticator.forget();
-        server.doors.sweep(&server.authenticator).await;
+        server.doors.sweep().await;
     }
 }
 

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{BoxFuture, ErrorKind, Scope, ToolError};
 use toolhost_host::Names;
 
-use super::auth::{Authenticator, Principal};
+use super::auth::Principal;
 use super::envelope;
 use super::sessions::Sessions;
 use super::token::Right;
@@ -136,13 +136,13 @@ impl Doors {
     }
 
     /// Ends idle sessions, and everything of tokens that are not valid any more.
-    pub(crate) async fn sweep(&self, authenticator: &Authenticator) {
+    pub(crate) async fn sweep(&self) {
         let all: Vec<(Key, Arc<OpenDoor>)> =
             lock(&self.open).iter().map(|(key, door)| (key.clone(), Arc::clone(door))).collect();
         for (key, door) in all {
             door.sessions.end_idle(self.limits.session_idle).await;
             let is_left = door.sessions.is_empty() && lock(&door.used).elapsed() >= SERVICE_IDLE;
-            if is_left || !authenticator.is_valid(&door.principal).await {
+            if is_left || !door.principal.is_valid().await {
                 lock(&self.open).remove(&key);
                 door.sessions.end_all().await;
                 door.life.cancel();

@@ -1,7 +1,7 @@
 //! What a token opens, and for how long.
 
 use toolhost_server::http::{HttpLimits, Secret};
-use toolhost_testkit::http;
+use toolhost_testkit::{HttpStream, http, request};
 
 use crate::rig::{HOUR_MS, Rig, house};
 
@@ -44,6 +44,24 @@ async fn a_token_ends_when_it_is_revoked_and_when_its_time_has_come() {
     assert_eq!(rig.send(&second, ASKED, "").await.status, 200);
     rig.advance(HOUR_MS);
     assert_eq!(rig.send(&second, ASKED, "").await.status, 401);
+}
+
+#[tokio::test]
+async fn a_token_of_somebody_who_is_no_member_any_more_opens_nothing() {
+    let rig = Rig::one().await;
+    let (token, house) = (rig.token(&["read"]).await, &rig.houses[0]);
+    let bearer = format!("Bearer {token}");
+    let listening = request(("GET", "/api/v1/projects/p0/events"), &[("authorization", &bearer)], "");
+    let mut events = HttpStream::open(rig.address, listening.as_bytes()).await;
+    assert!(events.until("text/event-stream").await.1);
+    let people = house.store.people();
+    let other = people.add_user("another owner").await.unwrap();
+    people.set_role(house.project.id, other, toolhost_store::Role::Owner).await.unwrap();
+    assert!(people.remove(house.project.id, toolhost_testkit::USER).await.unwrap());
+    rig.advance(1001);
+    assert_eq!(rig.send(&token, ASKED, "").await.status, 401);
+    // Within five seconds its streams end, too.
+    assert!(!events.until("\0 never").await.1);
 }
 
 #[tokio::test]
