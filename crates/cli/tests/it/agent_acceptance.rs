@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use toolhost_agent::budget::{Budget, Counter, trim_context_with_budget};
 use toolhost_agent::session::{Answer, Event, Opening, Status};
-use toolhost_agent::start::{self, BuilderTarget, Task};
+use toolhost_agent::start::{self, Task};
 use toolhost_builder::envelope::{KEYS, Mode, TargetType};
 use toolhost_contract::{CallerKind, ErrorCode};
+use toolhost_testkit::session::{self, Sitting, script, target, work};
 use toolhost_testkit::{House, TempWorkspace};
 
-use crate::agent_room::{Sitting, script, work};
 use crate::room::house;
 
 const TARGETS: [(TargetType, &str); 4] = [
@@ -91,21 +91,6 @@ fn copy(from: &std::path::Path, to: &std::path::Path, of_cooks: bool) {
         }
         std::fs::write(target, text).unwrap();
     }
-}
-
-pub(crate) fn target(target_type: TargetType, id: &str, mode: Mode) -> Task {
-    let workflow_id = (target_type == TargetType::Step).then(|| "research-report".to_owned());
-    let goal = "make it clearer".to_owned();
-    Task::Builder(BuilderTarget {
-        goal,
-        target_type,
-        target_id: id.to_owned(),
-        mode,
-        workflow_id,
-        context_budget: None,
-        reserve_for_response: None,
-        all_tools: false,
-    })
 }
 
 async fn opening(house: &House, task: &Task) -> Opening {
@@ -289,7 +274,7 @@ async fn row_6_a_context_that_is_too_large_is_trimmed_and_its_target_is_not() {
     // And through a session: what was left out is in its first step, and what is sent has the target whole.
     let told = "{\"responseType\": \"chat\", \"assistantSummary\": \"It is clear.\"}";
     let model = script(&json!([{ "text": told }]));
-    let Task::Builder(mut target) = self::target(TargetType::Workflow, "research-report", Mode::Optimize) else {
+    let Task::Builder(mut target) = session::target(TargetType::Workflow, "research-report", Mode::Optimize) else {
         unreachable!("it is the builder's");
     };
     let of_script = trim_context_with_budget(&envelope, &Counter::for_model("script"), Budget::explicit(1_000_000, 0));
@@ -310,7 +295,7 @@ async fn row_6_a_context_that_is_too_large_is_trimmed_and_its_target_is_not() {
     let roomy = json!({ "turns": [{ "text": "x" }], "window": estimate * 2 }).to_string();
     let roomy = toolhost_agent::model::Script::parse("script", &roomy).unwrap();
     for (reserve, is_trimmed) in [(estimate - 100, false), (estimate + 60, true)] {
-        let Task::Builder(mut target) = self::target(TargetType::Workflow, "research-report", Mode::Optimize) else {
+        let Task::Builder(mut target) = session::target(TargetType::Workflow, "research-report", Mode::Optimize) else {
             unreachable!("it is the builder's");
         };
         target.reserve_for_response = Some(reserve);
@@ -321,7 +306,7 @@ async fn row_6_a_context_that_is_too_large_is_trimmed_and_its_target_is_not() {
     // A model with a small window.
     let small = json!({ "turns": [{ "text": "x" }], "window": 600 }).to_string();
     let small = toolhost_agent::model::Script::parse("script", &small).unwrap();
-    let task = self::target(TargetType::Workflow, "research-report", Mode::Optimize);
+    let task = session::target(TargetType::Workflow, "research-report", Mode::Optimize);
     let error = Sitting::new(&house, "builder").opening(&small, &task).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::ContextBudget, "{error}");
 }

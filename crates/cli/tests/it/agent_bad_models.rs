@@ -6,12 +6,11 @@ use toolhost_agent::session::{Answer, LoopResult, Status, step};
 use toolhost_agent::start::{BuilderTarget, Task};
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_builder::limits::FILE_BYTES_MAX;
+use toolhost_testkit::engines::{Engine, engines};
+use toolhost_testkit::sample::{house_with_sample, in_session};
+use toolhost_testkit::session::Sitting;
 use toolhost_testkit::{House, TempWorkspace};
 
-use crate::agent_room::Sitting;
-use crate::builder::house_with_sample;
-use crate::builder_changes::in_session;
-use crate::engines::{Engine, engines};
 use crate::room::program;
 
 const ASSET: &str = "assets/review-checklist.md";

@@ -12,12 +12,10 @@ use toolhost_builder::limits::Size;
 use toolhost_contract::{Answer as Allowed, CallId, Effect, Signal};
 use toolhost_host::{Asking, Decision, Unattended};
 use toolhost_store::Event as Row;
+use toolhost_testkit::engines::engines;
+use toolhost_testkit::sample::{house_with_sample, in_session, sample, shelf_of};
+use toolhost_testkit::session::{Sitting, script};
 use toolhost_testkit::{House, TempWorkspace};
-
-use crate::agent_room::{Sitting, script};
-use crate::builder::{house_with_sample, sample, shelf_of};
-use crate::builder_changes::in_session;
-use crate::engines::engines;
 
 const ASSET: &str = "assets/review-checklist.md";
 

@@ -11,12 +11,10 @@ use toolhost_deploy::{DeployKey, DeployMark, DeployRules, Deployment};
 use toolhost_records::{Edit, IterationStatus, Kind, Learning, RecordId, Ticket};
 use toolhost_store::Who;
 use toolhost_store::{Event as Row, NewChange};
+use toolhost_testkit::engines::engines;
+use toolhost_testkit::sample::{FLOW, STEP, house_with_sample, in_session, set, shelf_of, step_operation};
+use toolhost_testkit::session::{Sitting, script, work};
 use toolhost_testkit::{House, HouseBuilder, TempWorkspace, USER};
-
-use crate::agent_room::{Sitting, script, work};
-use crate::builder::{FLOW, house_with_sample, shelf_of};
-use crate::builder_changes::{STEP, in_session, set, step_operation};
-use crate::engines::engines;
 
 const REPEATED: &str = "";
 const DONE: &str = "ran and succeeded";

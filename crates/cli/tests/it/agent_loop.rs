@@ -11,9 +11,9 @@ use toolhost_agent::start::Task;
 use toolhost_agent::{Model, ModelError, Request};
 use toolhost_contract::{BoxFuture, ErrorCode, Signal};
 use toolhost_store::SessionState;
+use toolhost_testkit::session::{Sitting, script, work};
 use toolhost_testkit::{TempWorkspace, until};
 
-use crate::agent_room::{Sitting, script, work};
 use crate::room::house;
 
 fn workspace() -> TempWorkspace {

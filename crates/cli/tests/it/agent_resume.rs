@@ -9,10 +9,9 @@ use toolhost_agent::start::{self, Task};
 use toolhost_contract::{Answer as Allowed, CallId, Effect, ErrorCode, Journal, Signal};
 use toolhost_host::{Asking, Decision, Unattended};
 use toolhost_store::{AskState, Event as Row, SessionState, StepRow};
+use toolhost_testkit::engines::engines;
+use toolhost_testkit::session::{Sitting, script, work};
 use toolhost_testkit::{House, HouseBuilder, TempWorkspace};
-
-use crate::agent_room::{Sitting, script, work};
-use crate::engines::engines;
 
 async fn house() -> House {
     house_on(None).await

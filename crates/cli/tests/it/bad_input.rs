@@ -64,7 +64,7 @@ fn of_wrong_type(schema: &Value) -> Value {
 async fn a_wrong_type_is_refused_wherever_it_stands() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
-    for tool in crate::room::every_tool() {
+    for tool in toolhost_testkit::every_tool() {
         let info = tool.info();
         for (field, schema) in properties(&info) {
             let mut arguments = good(&info);
@@ -80,7 +80,7 @@ async fn a_wrong_type_is_refused_wherever_it_stands() {
 async fn every_violation_is_told_at_once() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
-    for tool in crate::room::every_tool() {
+    for tool in toolhost_testkit::every_tool() {
         let info = tool.info();
         let wrong: Map<String, Value> =
             properties(&info).iter().map(|(field, schema)| (field.clone(), of_wrong_type(schema))).collect();
@@ -103,7 +103,7 @@ async fn what_is_required_must_be_there() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
     let mut checked = 0;
-    for tool in crate::room::every_tool() {
+    for tool in toolhost_testkit::every_tool() {
         let info = tool.info();
         for field in required(&info) {
             checked += 1;
@@ -124,7 +124,7 @@ async fn what_is_required_must_be_there() {
 async fn nothing_that_the_schema_does_not_name_is_taken() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
-    for tool in crate::room::every_tool() {
+    for tool in toolhost_testkit::every_tool() {
         let info = tool.info();
         let mut arguments = good(&info);
         arguments.insert("zzzzzz".to_owned(), json!(1));
@@ -139,7 +139,7 @@ async fn nothing_that_the_schema_does_not_name_is_taken() {
 async fn a_misspelt_field_is_told_its_nearest_name() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
-    for tool in crate::room::every_tool() {
+    for tool in toolhost_testkit::every_tool() {
         let info = tool.info();
         for field in properties(&info).keys() {
             // The last two letters change places; in a short name the last one is doubled.
@@ -165,7 +165,7 @@ async fn a_misspelt_field_is_told_its_nearest_name() {
 async fn arguments_are_an_object() {
     let house = furnished().await;
     let before = house.workspace.snapshot();
-    for tool in crate::room::every_tool() {
+    for tool in toolhost_testkit::every_tool() {
         let info = tool.info();
         for wrong in [json!([]), json!([{"path": "a.txt"}]), json!("a.txt"), json!(7), json!(true)] {
             let outcome = house.call_rightly(&info, wrong.clone()).await;

@@ -4,9 +4,9 @@
 use serde_json::{Map, Value, json};
 use toolhost_contract::{ErrorKind, Outcome, ToolInfo};
 use toolhost_records::Kind;
+use toolhost_testkit::engines::{engines, exported, furnish};
 use toolhost_testkit::{Era, House, McpProcess, TempWorkspace};
 
-use crate::engines::{engines, exported, furnish};
 use crate::room::program;
 use crate::vocabulary::{good, kinds_named, naming, properties, record_tools};
 
@@ -20,7 +20,7 @@ struct Furnished {
 }
 
 impl Furnished {
-    async fn on(engine: &crate::engines::Engine) -> Self {
+    async fn on(engine: &toolhost_testkit::engines::Engine) -> Self {
         let house = engine.house().await;
         furnish(&house, 1, house.project.id, "albatross").await;
         let before = exported(&house.store, house.project.id).await;
@@ -367,7 +367,7 @@ async fn limits_and_cursors_that_make_no_sense_are_refused() {
 async fn half_a_character_over_mcp_is_answered_and_the_connection_lives_on() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         let mut host = McpProcess::open(&program, &["--profile", "all"], Era::Session).await;
         let made = host.call("ticket_create", json!({ "title": "there before" })).await;
         assert_eq!(made["isError"], false, "{made}");
@@ -395,7 +395,7 @@ async fn half_a_character_over_mcp_is_answered_and_the_connection_lives_on() {
 async fn a_call_of_a_tool_with_an_impossible_name_keeps_nobody_from_writing() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         let mut host = McpProcess::open(&program, &["--profile", "all"], Era::Session).await;
         for name in ["ticket\u{0}create", "\u{0}", "\u{feff}", "\u{10ffff}", "ticket_create\n"] {
             let answer = host.call(name, json!({ "title": "x" })).await;

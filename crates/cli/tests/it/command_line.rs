@@ -100,7 +100,7 @@ fn json_is_the_whole_of_standard_output() {
     let failed = program.run(&["call", "file.read", r#"{"path":"none"}"#, "--json"]);
     assert_eq!((failed.code, &failed.json()["error"]["kind"]), (Some(1), &json!("not_found")));
     let tools = program.run(&["--json", "tools"]).json();
-    assert_eq!(tools.as_array().unwrap().len(), crate::room::every_tool().len());
+    assert_eq!(tools.as_array().unwrap().len(), toolhost_testkit::every_tool().len());
     assert!(tools[0]["inputSchema"].is_object() && tools[0]["wireName"].is_string(), "{tools}");
     let few = program.run(&["--json", "tools", "--profile", "researcher"]).json();
     assert!(few.as_array().unwrap().len() < tools.as_array().unwrap().len());

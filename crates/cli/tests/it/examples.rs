@@ -16,7 +16,7 @@ fn allows_calls(shown: &Shown) -> Presented {
 /// Rules: 002.15, 002.16, 002.17, 002.18, 002.19, 002.21, 002.22, 002.30, 004.30.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_example_comes_to_what_it_says() {
-    for tool in crate::room::every_tool() {
+    for tool in toolhost_testkit::every_tool() {
         let info = tool.info();
         assert!(!info.examples.is_empty(), "{} has no example", info.name);
         for example in &info.examples {

@@ -205,7 +205,7 @@ impl Direct {
         });
         let fence = Fence::closed(Access::Write);
         let workspace = Workspace::new(Arc::new(executor.unwrap()), fence);
-        let tools = crate::room::every_tool();
+        let tools = toolhost_testkit::every_tool();
         Self { house, workspace, tools, clock: SystemClock::default() }
     }
 

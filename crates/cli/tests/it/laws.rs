@@ -14,7 +14,7 @@ const TEXT_BYTES_MAX: usize = 1024;
 #[test]
 fn names_are_unique_and_of_the_right_form() {
     let mut seen = BTreeSet::new();
-    for tool in crate::room::every_tool() {
+    for tool in toolhost_testkit::every_tool() {
         let info = tool.info();
         let parts: Vec<&str> = info.name.split('.').collect();
         assert!(parts.len() <= 3 && (parts.len() >= 2 || info.name == "bash"), "{}", info.name);
@@ -32,13 +32,13 @@ fn names_are_unique_and_of_the_right_form() {
             assert!(seen.insert(name.clone()), "two tools answer to {name}");
         }
     }
-    assert!(Registry::new(crate::room::every_tool()).is_ok());
+    assert!(Registry::new(toolhost_testkit::every_tool()).is_ok());
 }
 
 /// Rules: 004.4.
 #[test]
 fn titles_and_descriptions_say_something_and_fit() {
-    for tool in crate::room::every_tool() {
+    for tool in toolhost_testkit::every_tool() {
         let info = tool.info();
         for (what, text) in [("title", &*info.title), ("description", &*info.description)] {
             assert!(!text.trim().is_empty(), "{} has no {what}", info.name);
@@ -50,7 +50,7 @@ fn titles_and_descriptions_say_something_and_fit() {
 /// Rules: 004.2, 004.4.
 #[test]
 fn schemas_are_objects_closed_and_described() {
-    for tool in crate::room::every_tool() {
+    for tool in toolhost_testkit::every_tool() {
         let info = tool.info();
         assert_eq!(info.input_schema["type"], "object", "{}", info.name);
         assert_eq!(info.output_schema.value()["type"], "object", "{}", info.name);
@@ -80,7 +80,7 @@ fn schemas_are_objects_closed_and_described() {
 
 #[test]
 fn presets_of_aliases_are_arguments_of_their_tool() {
-    for tool in crate::room::every_tool() {
+    for tool in toolhost_testkit::every_tool() {
         let info = tool.info();
         for alias in &info.aliases {
             for (name, value) in alias.preset.as_object().unwrap() {
@@ -95,7 +95,7 @@ fn presets_of_aliases_are_arguments_of_their_tool() {
 /// A rule about paths or commands looks at the arguments that the facts name, and at no others.
 #[test]
 fn facts_name_the_arguments_that_are_paths_commands_and_dry_runs() {
-    for tool in crate::room::every_tool() {
+    for tool in toolhost_testkit::every_tool() {
         let info = tool.info();
         let arguments = info.input_schema["properties"].as_object().cloned().unwrap_or_default();
         let is_of = |name: &str, kinds: &[&str]| {
@@ -150,7 +150,7 @@ fn the_host_and_the_loop_of_sessions_name_no_tool() {
         // A program has the same name as the tool for commands.
         names.filter(|name| name.contains(['.', '_'])).collect::<Vec<String>>()
     };
-    let names: Vec<String> = crate::room::every_tool().into_iter().flat_map(spellings).collect();
+    let names: Vec<String> = toolhost_testkit::every_tool().into_iter().flat_map(spellings).collect();
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut open = vec![crates.join("host/src"), crates.join("agent/src")];
     let mut seen = 0;

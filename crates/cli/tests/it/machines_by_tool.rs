@@ -5,8 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolhost_contract::Outcome;
 use toolhost_testkit::House;
-
-use crate::engines::{engines, exported, refusal};
+use toolhost_testkit::engines::{engines, exported, refusal};
 
 /// Each state, its way from the beginning, and what may follow.
 type States = [(&'static str, &'static [&'static str], &'static [&'static str])];

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use toolhost_contract::{Answer, Outcome, Wanted};
 use toolhost_host::{Asking, Decision, Presented, Shown, Unattended};
 use toolhost_store::{AskKind, AskLimits, NewAsk};
+use toolhost_testkit::engines::{Engine, engines, next_door, refusal};
 use toolhost_testkit::{House, TempWorkspace, said};
 
-use crate::engines::{Engine, engines, next_door, refusal};
 use crate::room::{house, program};
 
 /// Says one thing after the other, and remembers what was shown.
@@ -344,7 +344,7 @@ async fn what_others_wait_for_is_as_if_it_were_not_there() {
 async fn a_long_queue_is_listed_by_its_beginning_and_said_to_go_on() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         let house = house(workspace).database(engine.url.clone()).build().await;
         for n in 0..203 {
             let new = NewAsk {

@@ -6,8 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolhost_contract::{CallerKind, Outcome};
 use toolhost_testkit::House;
-
-use crate::engines::{engines, exported, furnish, next_door, refusal};
+use toolhost_testkit::engines::{engines, exported, furnish, next_door, refusal};
 
 fn requirement(title: &str) -> Value {
     json!({ "title": title, "description": "", "priority": "high", "category": "functional", "acceptanceCriteria": ["x"] })

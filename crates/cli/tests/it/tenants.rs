@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use toolhost_contract::{Call, Outcome, ToolInfo};
 use toolhost_records::Kind;
 use toolhost_store::Role;
+use toolhost_testkit::engines::{Engine, engines, exported, furnish, next_door, refusal};
 use toolhost_testkit::{House, Seed};
 
-use crate::engines::{Engine, engines, exported, furnish, next_door, refusal};
 use crate::vocabulary::{good, id_text, kinds_named, naming, properties, record_tools};
 
 /// In every text of the one project, and of the other.
@@ -215,7 +215,7 @@ async fn a_stranger_cannot_tell_a_project_from_none() {
     for engine in engines() {
         let street = Street::furnished(&engine).await;
         let before = street.everything().await;
-        for tool in crate::room::every_tool() {
+        for tool in toolhost_testkit::every_tool() {
             let info = tool.info();
             let fitting = info.examples.first().map_or(json!({}), |example| example.arguments.clone());
             for arguments in [fitting, json!({ "no": "sense" }), json!([])] {

@@ -10,7 +10,7 @@ const WITHOUT_RECORDS: [&str; 10] =
 
 /// The tools that keep records.
 pub(crate) fn record_tools() -> Vec<ToolInfo> {
-    let all = crate::room::every_tool().into_iter().map(|tool| tool.info());
+    let all = toolhost_testkit::every_tool().into_iter().map(|tool| tool.info());
     let of_records = |info: &ToolInfo| !WITHOUT_RECORDS.contains(&info.name.split('.').next().unwrap());
     let tools: Vec<ToolInfo> = all.filter(of_records).collect();
     assert!(tools.len() > 55, "{}", tools.len());

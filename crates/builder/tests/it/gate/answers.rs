@@ -2,13 +2,11 @@
 
 use serde_json::{Value, json};
 use toolhost_contract::{Outcome, OutcomeError};
-use toolhost_testkit::{Era, McpProcess, TempWorkspace};
+use toolhost_testkit::engines::engines;
 
-use crate::builder_races::{
+use crate::gate::races::{
     applied, apply, asset, call, delete, import, opened, read, set, stage, staged, two_flows, upsert_step,
 };
-use crate::engines::engines;
-use crate::room::program;
 
 fn error(outcome: &Outcome) -> &OutcomeError {
     outcome.error.as_ref().unwrap_or_else(|| unreachable!("{outcome:?}"))
@@ -253,22 +251,4 @@ async fn a_stage_that_validates_says_each_fact_once() {
         assert_eq!(fields(&outcome.data), ["changeSetId", "status", "objects", "basedOn", "impact", "validation"]);
         assert_eq!(fields(&outcome.data["validation"]), ["valid", "schemaFailed"], "{:#}", outcome.data);
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_client_of_the_builder_is_told_how_to_work_on_the_package_with_the_names_it_has() {
-    let workspace = TempWorkspace::new();
-    let program = program(&workspace);
-    let mut client = McpProcess::start(&program, &["--profile", "builder"], Era::Session);
-    let told = client.initialize().await["result"]["instructions"].as_str().unwrap().to_owned();
-    for word in ["workflow package", "`builder_schema_read`", "`builder_change_stage`", "A person applies"] {
-        assert!(told.contains(word), "{word}: {told}");
-    }
-    let listed = client.request("tools/list", json!({})).await;
-    let text = listed["result"]["tools"].to_string();
-    for name in ["`builder.schema.read`", "`builder.change.validate`", "`tool.describe`"] {
-        assert!(!text.contains(name), "{name}");
-    }
-    assert!(text.contains("`builder_schema_read`") && text.contains("`tool_describe`"), "{text}");
-    client.close().await;
 }

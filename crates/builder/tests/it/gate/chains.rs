@@ -5,10 +5,13 @@ use toolhost_builder::Package;
 use toolhost_builder::limits::Size;
 use toolhost_contract::Outcome;
 use toolhost_testkit::House;
+use toolhost_testkit::engines::engines;
+use toolhost_testkit::sample::{
+    FLOW, STEP, apply, data, files, house_with_sample, in_session, person, refused, sample, set, shelf_of,
+    step_operation,
+};
 
-use crate::builder::{FLOW, house_with_sample, sample, shelf_of};
-use crate::builder_changes::{STEP, apply, data, files, in_session, person, refused, set, step_operation, tea};
-use crate::engines::engines;
+use crate::gate::changes::tea;
 
 const PATH: &str = "steps/check-claims.md";
 

@@ -5,10 +5,10 @@ use toolhost_builder::limits::Size;
 use toolhost_builder::{Files, Package, validate};
 use toolhost_contract::Outcome;
 use toolhost_testkit::House;
-
-use crate::builder::{FLOW, house_with_sample, sample, shelf_of};
-use crate::builder_changes::{STEP, apply, data, files, in_session, person};
-use crate::engines::engines;
+use toolhost_testkit::engines::engines;
+use toolhost_testkit::sample::{
+    FLOW, STEP, apply, data, files, house_with_sample, in_session, person, sample, shelf_of,
+};
 
 /// What a model would have to write: one token is about four characters.
 const CHARS_PER_TOKEN: usize = 4;

@@ -2,66 +2,23 @@
 //! engines.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use proptest::strategy::{Strategy, ValueTree};
 use serde_json::{Map, Value, json};
 use toolhost::{SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
 use toolhost_builder::envelope::{Mode, Request, Scope, build_initial_context_envelope};
 use toolhost_builder::limits::Size;
-use toolhost_builder::packages::ProjectPackage;
 use toolhost_builder::{Files, Package};
-use toolhost_contract::{CallerKind, Outcome};
+use toolhost_contract::CallerKind;
 use toolhost_store::Role;
-use toolhost_store::Who;
-use toolhost_testkit::House;
+use toolhost_testkit::engines::{engines, next_door};
+use toolhost_testkit::sample::{FLOW, STEP, call, house_with_sample, sample, shelf_of};
 
-use crate::engines::{Engine, engines, next_door};
-
-/// The workflow of the sample, and one of its steps, agents and assets.
-pub(crate) const FLOW: &str = "research-report";
 /// Made-up packages on SQLite; a tenth of them on PostgreSQL. `PROPTEST_CASES` asks for more.
 const PACKAGES: u32 = 200;
-const STEP: &str = "check-claims";
 const STEP_PATH: &str = "steps/check-claims.md";
 const AGENT: &str = "critic";
 const ASSET: &str = "assets/review-checklist.md";
-
-/// The sample that is published with the program.
-pub(crate) fn sample() -> Files {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-report");
-    let mut files = Files::new();
-    let mut folders = vec![root.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
-                files.insert(name, std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    files
-}
-
-pub(crate) fn shelf_of(house: &House, project: i64) -> ProjectPackage {
-    let who = Who { project_id: project, user_id: 1, name: "local".to_owned(), call_id: "test".to_owned() };
-    toolhost_builder::Packages::new(house.store.database()).shelf(who).unwrap()
-}
-
-/// A house whose project has the sample.
-pub(crate) async fn house_with_sample(engine: &Engine) -> House {
-    let house = engine.house().await;
-    shelf_of(&house, house.project.id).import(&Package::read(sample()), false, Size::default()).await.unwrap();
-    house
-}
-
-/// A call of a model with the profile `builder`.
-pub(crate) async fn call(house: &House, tool: &str, arguments: Value) -> Outcome {
-    house.call_as("builder", tool, arguments).await
-}
 
 fn each_read() -> Vec<(&'static str, Value)> {
     vec![
@@ -275,7 +232,7 @@ async fn decision_2_the_context_is_the_one_envelope() {
 async fn decision_3_authorisation_comes_before_any_look_at_the_package() {
     let engine = engines().next().unwrap();
     // These tools have no database at all: whoever reaches the package gets an internal error.
-    let nowhere = crate::room::every_tool();
+    let nowhere = toolhost_testkit::every_tool();
     let house = toolhost_testkit::HouseBuilder::new(nowhere).database(engine.url.clone()).build().await;
     let stranger = house.store.people().add_user("stranger").await.unwrap();
     for (tool, arguments) in each_read() {
@@ -514,6 +471,7 @@ async fn sessions_of_two_users_that_are_called_the_same_do_not_meet() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn made_up_packages_come_out_as_they_went_in() {
+    #[expect(clippy::disallowed_methods, reason = "as proptest reads it")]
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(PACKAGES);
     for engine in engines() {
         let house = engine.house().await;
@@ -537,7 +495,7 @@ async fn made_up_packages_come_out_as_they_went_in() {
 /// Rules: 000.20, 000.21, 000.22, 000.23, 000.24, 000.25, 001.41.
 #[test]
 fn the_arguments_are_the_frozen_ones() {
-    let tools = crate::room::every_tool();
+    let tools = toolhost_testkit::every_tool();
     let info = |name: &str| tools.iter().map(|tool| tool.info()).find(|info| info.name == name).unwrap();
     for (tool, required, optional) in [
         ("builder.context.get", &["mode", "targetId", "targetType"][..], &["workflowId"][..]),

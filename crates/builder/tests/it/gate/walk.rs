@@ -8,14 +8,13 @@ use serde_json::{Value, json};
 use toolhost_builder::limits::Size;
 use toolhost_builder::{Files, Package, Severity, validate};
 use toolhost_contract::Outcome;
+use toolhost_testkit::engines::{Engine, engines};
+use toolhost_testkit::sample::{in_session, person, shelf_of};
 use toolhost_testkit::{House, Seed};
 
-use crate::builder::shelf_of;
-use crate::builder_changes::{in_session, person};
-use crate::builder_walk_files::{FLOW, beginning, files_of, nodes, read_agent, read_graph, read_text, state_of};
-use crate::builder_walk_model::{Model, Object, Set, State, Status, as_named, with_told};
-use crate::builder_walk_plan::{Plan, Planner};
-use crate::engines::{Engine, engines};
+use crate::gate::walk_files::{FLOW, beginning, files_of, nodes, read_agent, read_graph, read_text, state_of};
+use crate::gate::walk_model::{Model, Object, Set, State, Status, as_named, with_told};
+use crate::gate::walk_plan::{Plan, Planner};
 
 /// Chains on each engine.
 const ROUNDS: u64 = 5;
@@ -24,6 +23,7 @@ const MOVES_MIN: u64 = 15;
 const MOVES_MAX: u64 = 40;
 const MISMATCH: &str = "AI_REVISION_BASE_MISMATCH";
 
+#[expect(clippy::disallowed_methods, reason = "`cargo xtask soak` asks for more rounds")]
 fn rounds() -> u64 {
     std::env::var("TOOLHOST_CHAIN_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(ROUNDS)
 }

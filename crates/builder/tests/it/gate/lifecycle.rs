@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 use toolhost_contract::Outcome;
 use toolhost_testkit::House;
-
-use crate::builder::{FLOW, house_with_sample, sample, shelf_of};
-use crate::builder_changes::{STEP, apply, data, files, in_session, person, refused, set, step_operation};
-use crate::engines::engines;
+use toolhost_testkit::engines::engines;
+use toolhost_testkit::sample::{
+    FLOW, STEP, apply, data, files, house_with_sample, in_session, person, refused, sample, set, shelf_of,
+    step_operation,
+};
 
 async fn status(house: &House, number: i64) -> String {
     shelf_of(house, house.project.id).preview(number).await.unwrap().line.status

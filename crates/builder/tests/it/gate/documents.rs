@@ -5,9 +5,8 @@ use toolhost_builder::limits::Size;
 use toolhost_builder::{Files, Package};
 use toolhost_host::Registry;
 use toolhost_testkit::House;
-
-use crate::builder::{FLOW, call, sample, shelf_of};
-use crate::engines::{engines, refusal};
+use toolhost_testkit::engines::{engines, refusal};
+use toolhost_testkit::sample::{FLOW, call, sample, shelf_of};
 
 /// The names that the documents give their tools.
 const NAMES: [(&str, &[&str]); 8] = [
@@ -78,7 +77,7 @@ const NAMES: [(&str, &[&str]); 8] = [
 /// Rules: 002.1, 002.6.
 #[test]
 fn the_tools_of_the_documents_answer_to_their_names() {
-    let registry = Registry::new(crate::room::every_tool()).unwrap();
+    let registry = Registry::new(toolhost_testkit::every_tool()).unwrap();
     assert!(registry.tools().len() >= 30);
     for (family, names) in NAMES {
         for name in names {
@@ -95,7 +94,7 @@ fn sample_with(front: &str) -> Files {
     files
 }
 
-async fn house_with(engine: &crate::engines::Engine, files: Files) -> House {
+async fn house_with(engine: &toolhost_testkit::engines::Engine, files: Files) -> House {
     let house = engine.house().await;
     shelf_of(&house, house.project.id).import(&Package::read(files), false, Size::default()).await.unwrap();
     house

@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 use toolhost_builder::Package;
-
-use crate::builder::{FLOW, house_with_sample};
-use crate::builder_changes::{STEP, apply, data, files, in_session, person, refused};
-use crate::engines::engines;
+use toolhost_testkit::engines::engines;
+use toolhost_testkit::sample::{FLOW, STEP, apply, data, files, house_with_sample, in_session, person, refused};
 
 fn small(operations: Value, revisions: &Value) -> Value {
     json!({"validate": true, "changeSet": {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use toolhost_builder::Files;
 
-use crate::builder_walk_model::{Object, State};
+use crate::gate::walk_model::{Object, State};
 
 /// Lines of a text that may change.
 pub(crate) const SLOTS: usize = 5;

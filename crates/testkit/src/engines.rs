@@ -1,4 +1,5 @@
-//! Promises that hold on both engines: an empty database on each, and what many of these tests read and write there.
+//! Houses with every built-in tool on both engines, and what many tests read and write there. [`crate::database`] has the same
+//! without a house: for tests of the store and of what stands on it.
 
 use std::fmt;
 use std::io::Write;
@@ -7,32 +8,35 @@ use std::path::Path;
 use serde_json::{Value, json};
 use toolhost_contract::Outcome;
 use toolhost_records::RecordError;
-use toolhost_store::Store;
-use toolhost_store::Who;
-use toolhost_testkit::{House, Postgres, Program, TempWorkspace};
+use toolhost_store::{Store, Who};
 
-use crate::room;
+use crate::{House, HouseBuilder, Postgres, Program};
 
 /// An empty database. It says which engine it is when a test fails.
-pub(crate) struct Engine {
+pub struct Engine {
     /// `None`: SQLite, a file in the workspace's state folder.
-    pub(crate) url: Option<String>,
+    pub url: Option<String>,
 }
 
 /// SQLite, then PostgreSQL where there is a server.
-pub(crate) fn engines() -> impl Iterator<Item = Engine> {
+pub fn engines() -> impl Iterator<Item = Engine> {
     [|| Some(None), || Some(Some(Postgres::shared()?.fresh_database()))]
         .into_iter()
         .filter_map(|url: fn() -> Option<Option<String>>| Some(Engine { url: url()? }))
 }
 
 impl Engine {
-    pub(crate) async fn house(&self) -> House {
-        room::house(TempWorkspace::new()).database(self.url.clone()).build().await
+    /// A house with every built-in tool on this database, yet to be built.
+    pub fn builder(&self) -> HouseBuilder {
+        HouseBuilder::of(toolhost::tools).database(self.url.clone())
     }
 
-    pub(crate) fn program(&self, workspace: &TempWorkspace) -> Program {
-        let program = room::program(workspace);
+    pub async fn house(&self) -> House {
+        self.builder().build().await
+    }
+
+    /// The program, told to keep everything in this database.
+    pub fn under(&self, program: Program) -> Program {
         match &self.url {
             Some(url) => program.variable("TOOLHOST_DATABASE", url),
             None => program,
@@ -56,7 +60,7 @@ impl Drop for Engine {
 }
 
 /// All lines of a project's export.
-pub(crate) async fn exported(store: &Store, project: i64) -> Vec<String> {
+pub async fn exported(store: &Store, project: i64) -> Vec<String> {
     let who = Who { project_id: project, user_id: 1, name: "reader".to_owned(), call_id: "none".to_owned() };
     let mut lines = Vec::new();
     let mut sink = |line: String| -> Result<(), RecordError> {
@@ -68,13 +72,13 @@ pub(crate) async fn exported(store: &Store, project: i64) -> Vec<String> {
 }
 
 /// The project of another workspace in the same database.
-pub(crate) async fn next_door(house: &House, owner: &str) -> i64 {
+pub async fn next_door(house: &House, owner: &str) -> i64 {
     house.store.project(Path::new("/nowhere/next-door"), "next door", owner).await.unwrap().id
 }
 
 /// Code, kind and message of a refusal.
 #[track_caller]
-pub(crate) fn refusal(outcome: &Outcome) -> (&'static str, &'static str, String) {
+pub fn refusal(outcome: &Outcome) -> (&'static str, &'static str, String) {
     assert!(!outcome.ok, "it was not refused: {outcome:?}");
     let error = outcome.error.as_ref().unwrap();
     (error.code.as_str(), error.kind.as_str(), error.message.clone())
@@ -82,7 +86,7 @@ pub(crate) fn refusal(outcome: &Outcome) -> (&'static str, &'static str, String)
 
 /// One of everything that tools keep, all of it with `word` in its texts: an iteration, whose number is told, and two
 /// tasks, of which the second waits for the first.
-pub(crate) async fn furnish(house: &House, user: i64, project: i64, word: &str) -> i64 {
+pub async fn furnish(house: &House, user: i64, project: i64, word: &str) -> i64 {
     let run = async |tool: &str, arguments: Value| {
         let mut call = house.request(tool, arguments);
         (call.scope.user_id, call.scope.project_id) = (user, project);

@@ -3,56 +3,18 @@
 use serde_json::{Value, json};
 use toolhost_builder::packages::WorkflowName;
 use toolhost_builder::{Files, Package};
-use toolhost_contract::{CallerKind, Outcome};
+use toolhost_contract::Outcome;
 use toolhost_testkit::House;
+use toolhost_testkit::engines::{Engine, engines};
+use toolhost_testkit::sample::{
+    FLOW, STEP, apply, call, data, files, house_with_sample, in_session, person, refused, sample, set, shelf_of,
+    step_operation,
+};
 
-use crate::builder::{FLOW, call, house_with_sample, sample, shelf_of};
-use crate::engines::{Engine, engines};
-
-pub(crate) const STEP: &str = "check-claims";
 const STEP_PATH: &str = "steps/check-claims.md";
-
-/// A model's call in a session of its own.
-pub(crate) async fn in_session(house: &House, session: &str, tool: &str, arguments: Value) -> Outcome {
-    let mut request = house.request(tool, arguments);
-    "builder".clone_into(&mut request.caller.profile);
-    request.scope.session_id = Some(session.to_owned());
-    house.run(request).await
-}
-
-/// A person's call, as the command line makes it.
-pub(crate) async fn person(house: &House, tool: &str, arguments: Value) -> Outcome {
-    let mut request = house.request(tool, arguments);
-    "all".clone_into(&mut request.caller.profile);
-    request.caller.kind = CallerKind::Person;
-    request.scope.session_id = None;
-    house.run(request).await
-}
-
-pub(crate) async fn apply(house: &House, id: &str) -> Outcome {
-    person(house, "builder.change.apply", json!({"changeSetId": id, "confirmSource": "ui_manual_apply"})).await
-}
-
-pub(crate) async fn files(house: &House) -> Files {
-    shelf_of(house, house.project.id).export().await.unwrap()
-}
 
 fn text(files: &Files, path: &str) -> String {
     String::from_utf8(files[path].clone()).unwrap()
-}
-
-pub(crate) fn set(operations: Value, revisions: Value) -> Value {
-    json!({"changeSet": {
-        "schemaVersion": "1.0", "targetType": "step", "mode": "optimize",
-        "operations": operations, "revisions": revisions,
-    }})
-}
-
-pub(crate) fn step_operation(node: &str, markdown: &str) -> Value {
-    json!({
-        "op": "upsert", "targetType": "step", "target": {"workflowId": FLOW, "nodeId": node},
-        "payload": {"step_markdown": markdown},
-    })
 }
 
 /// Reads a step in a session, changes its text and stages it.
@@ -61,18 +23,6 @@ async fn stage_step(house: &House, session: &str, node: &str, change: impl Fn(&s
     let text = change(read.data["step_markdown"].as_str().unwrap());
     let revisions = read.data["revisions"].clone();
     in_session(house, session, "builder.change.stage", set(json!([step_operation(node, &text)]), revisions)).await
-}
-
-#[track_caller]
-pub(crate) fn data(outcome: &Outcome) -> &Value {
-    assert!(outcome.ok, "{outcome:?}");
-    &outcome.data
-}
-
-#[track_caller]
-pub(crate) fn refused(outcome: &Outcome) -> (&'static str, &'static str) {
-    let error = outcome.error.as_ref().unwrap();
-    (error.code.as_str(), error.kind.as_str())
 }
 
 async fn staged_step(engine: &Engine) -> House {

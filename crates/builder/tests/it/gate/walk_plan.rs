@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use toolhost_testkit::Seed;
 
-use crate::builder_walk_files::{FLOW, SLOTS, definition, edges, new_object, nodes, passage, text_of};
-use crate::builder_walk_model::{Object, Set, State, Wish};
+use crate::gate::walk_files::{FLOW, SLOTS, definition, edges, new_object, nodes, passage, text_of};
+use crate::gate::walk_model::{Object, Set, State, Wish};
 
 /// A change set that is to be staged.
 #[derive(Debug, Default)]

@@ -5,9 +5,8 @@ use toolhost_builder::limits::Size;
 use toolhost_builder::{Files, Package};
 use toolhost_contract::{CallerKind, Outcome};
 use toolhost_testkit::House;
-
-use crate::builder::shelf_of;
-use crate::engines::{Engine, engines};
+use toolhost_testkit::engines::{Engine, engines};
+use toolhost_testkit::sample::shelf_of;
 
 /// Two workflows side by side, each with two steps, and two agents.
 pub(crate) fn two_flows() -> Files {

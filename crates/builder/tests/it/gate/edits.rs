@@ -12,10 +12,8 @@ use toolhost_builder::limits::Size;
 use toolhost_builder::{Files, Package, Severity, validate};
 use toolhost_contract::Outcome;
 use toolhost_testkit::House;
-
-use crate::builder::shelf_of;
-use crate::builder_changes::{data, files, in_session, person};
-use crate::engines::engines;
+use toolhost_testkit::engines::engines;
+use toolhost_testkit::sample::{data, files, in_session, person, shelf_of};
 
 const CHARS_PER_TOKEN: usize = 4;
 /// How many edits there are: a recording that is not found is no recording that holds.

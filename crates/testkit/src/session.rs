@@ -7,15 +7,17 @@ use toolhost_agent::model::Script;
 use toolhost_agent::session::{
     Control, Event, LoopLimits, LoopResult, Opening, SessionState, Watch, run_tool_loop, step,
 };
-use toolhost_agent::start::{self, About, StartError, Task};
+use toolhost_agent::start::{self, About, BuilderTarget, StartError, Task};
 use toolhost_agent::{Catalog, Model, ToolHost};
+use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_contract::{CallId, Effect, Journal, RandomIds, Scope, SystemClock};
 use toolhost_store::{Entry, Event as Row, Held, NewSession};
-use toolhost_testkit::{House, USER};
+
+use crate::{House, USER};
 
 /// What watchers were told.
 #[derive(Default)]
-pub(crate) struct Seen(Mutex<Vec<Event>>);
+pub struct Seen(Mutex<Vec<Event>>);
 
 impl Watch for Seen {
     fn event(&self, event: &Event) {
@@ -24,36 +26,52 @@ impl Watch for Seen {
 }
 
 impl Seen {
-    pub(crate) fn all(&self) -> Vec<Event> {
+    pub fn all(&self) -> Vec<Event> {
         self.0.lock().unwrap().clone()
     }
 }
 
 /// A session of a house.
-pub(crate) struct Sitting<'a> {
-    pub(crate) house: &'a House,
-    pub(crate) id: String,
-    pub(crate) tools: ToolHost,
-    pub(crate) limits: LoopLimits,
-    pub(crate) control: Control,
-    pub(crate) seen: Arc<Seen>,
-    pub(crate) profile: String,
+pub struct Sitting<'a> {
+    pub house: &'a House,
+    pub id: String,
+    pub tools: ToolHost,
+    pub limits: LoopLimits,
+    pub control: Control,
+    pub seen: Arc<Seen>,
+    pub profile: String,
 }
 
-pub(crate) fn work(goal: &str) -> Task {
+pub fn work(goal: &str) -> Task {
     Task::Workspace { goal: goal.to_owned(), schema: None }
 }
 
-pub(crate) fn script(turns: &Value) -> Script {
+pub fn script(turns: &Value) -> Script {
     Script::parse("script", &serde_json::json!({ "turns": turns }).to_string()).unwrap()
 }
 
+/// To make this object of the sample clearer.
+pub fn target(target_type: TargetType, id: &str, mode: Mode) -> Task {
+    let workflow_id = (target_type == TargetType::Step).then(|| "research-report".to_owned());
+    let goal = "make it clearer".to_owned();
+    Task::Builder(BuilderTarget {
+        goal,
+        target_type,
+        target_id: id.to_owned(),
+        mode,
+        workflow_id,
+        context_budget: None,
+        reserve_for_response: None,
+        all_tools: false,
+    })
+}
+
 impl<'a> Sitting<'a> {
-    pub(crate) fn new(house: &'a House, profile: &str) -> Self {
+    pub fn new(house: &'a House, profile: &str) -> Self {
         Self::of(house, profile, &start::session_id())
     }
 
-    pub(crate) fn of(house: &'a House, profile: &str, id: &str) -> Self {
+    pub fn of(house: &'a House, profile: &str, id: &str) -> Self {
         let scope = Scope {
             user_id: USER,
             project_id: house.project.id,
@@ -80,7 +98,7 @@ impl<'a> Sitting<'a> {
         }
     }
 
-    pub(crate) fn about(&self, ticket: Option<&str>) -> About {
+    pub fn about(&self, ticket: Option<&str>) -> About {
         About {
             project: self.house.project.name.clone(),
             profile: self.profile.clone(),
@@ -90,18 +108,18 @@ impl<'a> Sitting<'a> {
         }
     }
 
-    pub(crate) async fn opening(&self, model: &dyn Model, task: &Task) -> Result<Opening, StartError> {
+    pub async fn opening(&self, model: &dyn Model, task: &Task) -> Result<Opening, StartError> {
         start::opening(&self.tools, model, task, &self.about(None)).await
     }
 
     /// Makes the session and runs it as far as it goes.
-    pub(crate) async fn play(&self, model: &dyn Model, task: &Task) -> LoopResult {
+    pub async fn play(&self, model: &dyn Model, task: &Task) -> LoopResult {
         let opening = self.opening(model, task).await.unwrap();
         self.begin(&opening).await;
         self.go_on(model).await
     }
 
-    pub(crate) async fn begin(&self, opening: &Opening) {
+    pub async fn begin(&self, opening: &Opening) {
         let new = NewSession {
             project_id: self.house.project.id,
             user_id: USER,
@@ -114,12 +132,12 @@ impl<'a> Sitting<'a> {
         self.house.store.sessions().create(&new).await.unwrap();
     }
 
-    pub(crate) async fn hold(&self) -> Held {
+    pub async fn hold(&self) -> Held {
         self.house.store.sessions().hold(self.house.project.id, &self.id).await.unwrap()
     }
 
     /// Makes the session as one whose host was killed with these steps kept.
-    pub(crate) async fn killed_after(&self, opening: &Opening, steps: &[(String, Value)]) {
+    pub async fn killed_after(&self, opening: &Opening, steps: &[(String, Value)]) {
         self.begin(opening).await;
         let held = self.hold().await;
         for (name, body) in steps {
@@ -129,7 +147,7 @@ impl<'a> Sitting<'a> {
     }
 
     /// A row of the audit that the host wrote for a call of the session before it was killed.
-    pub(crate) async fn noted(&self, (tool, effect): (&str, Effect), event: Row, id: &CallId, outcome: Option<Value>) {
+    pub async fn noted(&self, (tool, effect): (&str, Effect), event: Row, id: &CallId, outcome: Option<Value>) {
         let row = Entry {
             event,
             call_id: id.clone(),
@@ -151,12 +169,12 @@ impl<'a> Sitting<'a> {
     }
 
     /// Runs the session from where it stands, and lets go of it as a killed host would: without a word.
-    pub(crate) async fn go_on(&self, model: &dyn Model) -> LoopResult {
+    pub async fn go_on(&self, model: &dyn Model) -> LoopResult {
         let held = self.hold().await;
         self.go_on_with(&held, model).await
     }
 
-    pub(crate) async fn go_on_with(&self, held: &Held, model: &dyn Model) -> LoopResult {
+    pub async fn go_on_with(&self, held: &Held, model: &dyn Model) -> LoopResult {
         let clock = SystemClock::default();
         let state = SessionState::open(held, &clock).unwrap();
         let watch: Arc<dyn Watch> = Arc::<Seen>::clone(&self.seen);
@@ -164,7 +182,7 @@ impl<'a> Sitting<'a> {
     }
 
     /// What each call of the session was answered with, in the order in which they were asked for.
-    pub(crate) async fn contents(&self) -> Vec<(String, Value)> {
+    pub async fn contents(&self) -> Vec<(String, Value)> {
         let steps = self.house.store.sessions().steps(self.house.project.id, &self.id, -1, 10_000).await.unwrap();
         let calls = steps.into_iter().filter(|row| row.step.starts_with("call_"));
         let mut calls: Vec<(String, Value)> = calls.map(|row| (row.step, row.body)).collect();
