@@ -23,7 +23,7 @@ pub fn fence_helper(example: &str) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sandbox/src");
     assert!(
         built.is_some_and(|built| built >= newest(&sources)),
-        "{} is missing or older than {}: run `cargo test` with `--examples`, or without `--test`",
+        "{} is missing or older than {}: run `cargo build --workspace --example {example}`, or `cargo test` without `--test`",
         helper.display(),
         sources.display()
     );

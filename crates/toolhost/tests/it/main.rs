@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod gate;
+mod laws;
 mod opening;
 mod room;
 mod service;

@@ -15,7 +15,7 @@ use toolhost_host::{Presented, Shown};
 use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
 use toolhost_testkit::{House, TempWorkspace, said};
 
-use crate::room::{TOOLHOST, house};
+use crate::room::{fence_helper, fenced};
 
 /// What git changes is asked about.
 const RULES: &str = "[[profiles.all.rules]]\ntool = 'git.commit'\ndecide = 'ask'\nwhy = 'test'
@@ -35,7 +35,7 @@ async fn seeing(workspace: TempWorkspace, meanwhile: impl Fn() + Send + Sync + '
         meanwhile();
         said(Answer::Allow)
     };
-    (house(workspace).operator(RULES).person(voice).build().await, seen)
+    (fenced(workspace).operator(RULES).person(voice).build().await, seen)
 }
 
 fn last(seen: &Seen) -> Shown {
@@ -187,10 +187,10 @@ struct Direct {
 
 impl Direct {
     async fn new(workspace: TempWorkspace) -> Self {
-        let house = house(workspace).build().await;
+        let house = fenced(workspace).build().await;
         let executor = LocalExecutor::open(LocalConfig {
             root: house.workspace.root(),
-            helper: TOOLHOST.into(),
+            helper: fence_helper(),
             fence: FenceChoice::Auto,
             path: "/usr/local/bin:/usr/bin:/bin".to_owned(),
             guard: house.workspace.state().join("guard"),

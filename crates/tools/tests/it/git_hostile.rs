@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use toolhost_testkit::{House, SaysYes, TempWorkspace};
 
-use crate::room::house;
+use crate::room::fenced;
 
 /// What every planted program does.
 const FIRED: &str = "fired";
@@ -82,7 +82,7 @@ async fn check(settings: &[(&str, &str)], attributes: &str) {
         let workspace = workspace();
         workspace.write(place, attributes);
         configure(&workspace, settings);
-        let house = house(workspace).person(SaysYes).build().await;
+        let house = fenced(workspace).person(SaysYes).build().await;
         let said = run_all(&house).await;
         let fired = house.workspace.has(FIRED).then(|| house.workspace.read(FIRED));
         assert_eq!(fired, None, "{settings:?} with {place}: {said:?}");
@@ -187,7 +187,7 @@ async fn included_files_arm_nothing() {
         workspace.write(".gitattributes", "* filter=x diff=x\n");
         let path = workspace.path("more.config").display().to_string();
         workspace.git(&["config", "--local", key, &path]);
-        let house = house(workspace).person(SaysYes).build().await;
+        let house = fenced(workspace).person(SaysYes).build().await;
         let said = run_all(&house).await;
         assert!(!house.workspace.has(FIRED), "{key}: {said:?}");
     }
@@ -219,7 +219,7 @@ async fn hooks_do_not_run() {
     ] {
         workspace.write_script(&format!(".git/hooks/{hook}"), &script);
     }
-    let house = house(workspace).person(SaysYes).build().await;
+    let house = fenced(workspace).person(SaysYes).build().await;
     let said = run_all(&house).await;
     assert!(!house.workspace.has(FIRED), "{}", house.workspace.read(FIRED));
     assert!(said.iter().all(|outcome| outcome["ok"] == true), "{said:?}");
@@ -245,7 +245,7 @@ async fn a_repository_elsewhere_is_not_followed() {
             _ => workspace.write(".git/commondir", &outside),
         }
         let before = other.snapshot();
-        let house = house(workspace).person(SaysYes).build().await;
+        let house = fenced(workspace).person(SaysYes).build().await;
         if way == "link" {
             // There from the start it would be refused when the workspace is opened; an agent may put it there later.
             house.workspace.link(&outside, ".git");
@@ -268,7 +268,7 @@ async fn a_repository_elsewhere_is_not_followed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bare_repository_hidden_in_a_folder_is_not_used() {
     // A workspace that is one is not opened; this one becomes one later.
-    let house = house(TempWorkspace::new()).build().await;
+    let house = fenced(TempWorkspace::new()).build().await;
     let workspace = &house.workspace;
     workspace.write("HEAD", "ref: refs/heads/main\n");
     for folder in ["objects", "refs/heads"] {
@@ -290,7 +290,7 @@ async fn a_bare_repository_hidden_in_a_folder_is_not_used() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_variable_of_the_host_reaches_git() {
     // `GIT_*` of the host would be one more configuration; the fence starts with an empty environment.
-    let house = house(workspace()).build().await;
+    let house = fenced(workspace()).build().await;
     let data = house.data("bash", json!({ "command": "env | grep ^GIT_" })).await;
     // The fence's own: git takes a configuration of the machine that it may not read for a failure.
     assert_eq!(data["stdout"], "GIT_CONFIG_NOSYSTEM=1\n", "{data}");

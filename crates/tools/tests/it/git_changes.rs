@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, OutcomeError};
 use toolhost_testkit::{House, SaysYes, TempWorkspace};
 
-use crate::room::house;
+use crate::room::fenced;
 
 async fn repository(files: &[(&str, &str)]) -> House {
-    house(TempWorkspace::repository(files)).profile("developer").person(SaysYes).build().await
+    fenced(TempWorkspace::repository(files)).profile("developer").person(SaysYes).build().await
 }
 
 async fn error(house: &House, tool: &str, arguments: Value) -> OutcomeError {
@@ -18,7 +18,7 @@ async fn error(house: &House, tool: &str, arguments: Value) -> OutcomeError {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repository_is_made_once_without_hooks_and_used() {
-    let house = house(TempWorkspace::new()).profile("developer").build().await;
+    let house = fenced(TempWorkspace::new()).profile("developer").build().await;
     assert_eq!(house.data("git.init", json!({})).await["branch"], "main");
     assert!(!house.workspace.has(".git/hooks"), "no hooks");
     house.workspace.write("a.txt", "1\n");

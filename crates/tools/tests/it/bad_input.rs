@@ -5,12 +5,12 @@ use serde_json::{Map, Value, json};
 use toolhost_contract::{ErrorKind, Outcome, ToolInfo};
 use toolhost_testkit::{House, TempWorkspace};
 
-use crate::room::house;
+use crate::room::fenced;
 
 async fn furnished() -> House {
     let workspace = TempWorkspace::repository(&[("a.txt", "one\ntwo\n"), ("src/b.rs", "fn b() {}\n")]);
     workspace.write("untracked.txt", "not committed");
-    house(workspace).build().await
+    fenced(workspace).build().await
 }
 
 /// Arguments that fit, from the first example that gives every required one.

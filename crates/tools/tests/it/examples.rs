@@ -6,7 +6,7 @@ use toolhost_host::{Presented, Shown};
 use toolhost_store::AskKind;
 use toolhost_testkit::{TempWorkspace, said};
 
-use crate::room::{house, program};
+use crate::room::fenced;
 
 /// Allows every call, and is not there for anything else.
 fn allows_calls(shown: &Shown) -> Presented {
@@ -24,7 +24,7 @@ async fn every_example_comes_to_what_it_says() {
             for (path, content) in example.files {
                 workspace.write(path, content);
             }
-            let house = house(workspace).person(allows_calls).build().await;
+            let house = fenced(workspace).person(allows_calls).build().await;
             for (tool, arguments) in example.before {
                 let mut call = house.request(tool, serde_json::from_str(arguments).unwrap());
                 call.caller.kind = CallerKind::Person;
@@ -66,21 +66,6 @@ fn check_tool_result(tool: &str, outcome: &Outcome) {
 
 fn to_json(value: impl serde::Serialize) -> Value {
     serde_json::to_value(value).unwrap()
-}
-
-/// Rules: 004.30.
-#[test]
-fn a_call_prints_bonsai_s_form_when_asked() {
-    let workspace = TempWorkspace::new();
-    workspace.write("a.txt", "hello\n");
-    let program = program(&workspace);
-    let ran = program.run(&["call", "bash", r#"{"command":"cat a.txt; exit 3"}"#, "--format", "tool-result"]).json();
-    assert!(ran["output"].as_str().unwrap().contains("hello") && ran.get("error").is_none(), "{ran}");
-    assert_eq!(ran["metadata"]["exitCode"], 3);
-    let failed = program.run(&["call", "file.read", r#"{"path":"none.txt"}"#, "--format", "tool-result"]);
-    let told = failed.json();
-    assert_eq!((failed.code, &told["output"], &told["metadata"]["kind"]), (Some(1), &"".into(), &"not_found".into()));
-    assert!(told["error"].as_str().unwrap().contains("none.txt"), "{told}");
 }
 
 fn check(tool: &str, example: &Example, outcome: &Outcome) {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolhost_contract::ErrorKind;
 use toolhost_testkit::{House, TempWorkspace};
 
-use crate::room::house;
+use crate::room::fenced;
 
 async fn run(house: &House, command: &str) -> Value {
     house.data("bash", json!({ "command": command })).await
@@ -13,7 +13,7 @@ async fn run(house: &House, command: &str) -> Value {
 /// Rules: 004.12.
 #[tokio::test(flavor = "multi_thread")]
 async fn pipes_redirections_and_here_documents_work() {
-    let house = house(TempWorkspace::new()).build().await;
+    let house = fenced(TempWorkspace::new()).build().await;
     let data =
         run(&house, "printf 'b\\na\\nb\\n' | sort -u > out.txt && cat <<E >> out.txt\nc\nE\nwc -l < out.txt").await;
     assert_eq!((&data["exitCode"], data["stdout"].as_str().unwrap().trim()), (&json!(0), "3"), "{data}");
@@ -28,7 +28,7 @@ async fn pipes_redirections_and_here_documents_work() {
 /// Rules: 004.32.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_command_is_an_answer() {
-    let house = house(TempWorkspace::new()).build().await;
+    let house = fenced(TempWorkspace::new()).build().await;
     for (command, code) in [("false", 1), ("exit 42", 42), ("no-such-program", 127), ("kill -KILL $$", 137)] {
         let outcome = house.call("bash", json!({ "command": command })).await;
         assert!(outcome.ok && outcome.error.is_none(), "{command}: {outcome:?}");
@@ -41,7 +41,7 @@ async fn a_failing_command_is_an_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_for_a_person_is_refused_with_another_way() {
-    let house = house(TempWorkspace::new()).build().await;
+    let house = fenced(TempWorkspace::new()).build().await;
     for (command, way) in [
         ("vim notes.txt", "file.edit"),
         ("git log | less", "file.read"),
@@ -59,7 +59,7 @@ async fn what_waits_for_a_person_is_refused_with_another_way() {
 async fn names_that_only_look_like_it_are_not_refused() {
     let workspace = TempWorkspace::new();
     workspace.write_script("npx", "#!/bin/sh\necho ran $*\n");
-    let house = house(workspace).build().await;
+    let house = fenced(workspace).build().await;
     for command in ["./npx vitest run", "echo vim less top", "./npx nano-server", "grep -c vim npx || true"] {
         assert_eq!(run(&house, command).await["exitCode"], 0, "{command}");
     }
@@ -68,7 +68,7 @@ async fn names_that_only_look_like_it_are_not_refused() {
 /// Rules: 002.78.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_time_limit_beyond_the_grant_is_refused_and_within_it_ends_the_command() {
-    let house = house(TempWorkspace::new()).build().await;
+    let house = fenced(TempWorkspace::new()).build().await;
     let beyond = json!({ "command": "touch x", "timeoutMs": 120_001 });
     let error = house.call_as("researcher", "bash", beyond.clone()).await.error.unwrap();
     assert!(error.kind == ErrorKind::Validation && error.message.contains("grants 120000"), "{error:?}");
@@ -80,7 +80,7 @@ async fn a_time_limit_beyond_the_grant_is_refused_and_within_it_ends_the_command
 /// Rules: 002.83.
 #[tokio::test(flavor = "multi_thread")]
 async fn long_output_keeps_both_ends() {
-    let house = house(TempWorkspace::new()).build().await;
+    let house = fenced(TempWorkspace::new()).build().await;
     let data = run(&house, "echo first; yes | head -c 3000000; echo last").await;
     let stdout = data["stdout"].as_str().unwrap();
     assert!(stdout.starts_with("first\n") && stdout.ends_with("last\n") && stdout.len() < 100_000, "{}", stdout.len());
@@ -117,7 +117,7 @@ async fn a_researcher_cannot_change_the_workspace() {
         }
         "#,
     );
-    let house = house(workspace).build().await;
+    let house = fenced(workspace).build().await;
     let before = house.workspace.snapshot();
     for profile in ["researcher", "reviewer"] {
         for command in [
@@ -146,7 +146,7 @@ async fn a_researcher_cannot_change_the_workspace() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_developers_commands_cannot_arm_git_or_change_the_project_s_policy() {
     let workspace = TempWorkspace::repository(&[("a.txt", "one\n"), ("toolhost.toml", "")]);
-    let house = house(workspace).profile("developer").build().await;
+    let house = fenced(workspace).profile("developer").build().await;
     let armed = |house: &House| -> Vec<(String, Vec<u8>)> {
         let watched =
             |path: &str| path.starts_with(".git/hooks") || path.starts_with(".git/info") || path == ".git/config";
@@ -179,7 +179,7 @@ async fn what_deploys_into_a_workspace_keep_there_is_not_the_agent_s() {
     let workspace = TempWorkspace::new();
     workspace.write(".toolhost/deploys/x/former/0", "as it was\n");
     workspace.link(".toolhost", "state");
-    let house = house(workspace).profile("developer").build().await;
+    let house = fenced(workspace).profile("developer").build().await;
     let before = house.workspace.snapshot();
     for (tool, arguments) in [
         ("file.write", json!({ "path": ".toolhost/deploys/x/former/0", "content": "evil" })),
@@ -199,7 +199,7 @@ async fn what_deploys_into_a_workspace_keep_there_is_not_the_agent_s() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cwd_that_is_none_is_told() {
-    let house = house(TempWorkspace::new()).build().await;
+    let house = fenced(TempWorkspace::new()).build().await;
     house.workspace.write("file.txt", "");
     for (cwd, kind) in
         [("nowhere", ErrorKind::NotFound), ("file.txt", ErrorKind::Validation), ("..", ErrorKind::Security)]

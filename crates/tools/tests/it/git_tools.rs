@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, OutcomeError};
 use toolhost_testkit::{House, SaysYes, TempWorkspace};
 
-use crate::room::house;
+use crate::room::fenced;
 
 async fn repository(files: &[(&str, &str)]) -> House {
-    house(TempWorkspace::repository(files)).persona("Ada Agent").build().await
+    fenced(TempWorkspace::repository(files)).persona("Ada Agent").build().await
 }
 
 async fn error(house: &House, tool: &str, arguments: Value) -> OutcomeError {
@@ -84,7 +84,7 @@ async fn the_diff_is_of_the_files_the_index_or_a_commit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_log_tells_commits_newest_first() {
-    let house = house(TempWorkspace::new()).build().await;
+    let house = fenced(TempWorkspace::new()).build().await;
     house.workspace.git(&["init", "-q", "-b", "main"]);
     assert_eq!(house.call("git.log", json!({})).await.text, "no commits");
     for n in 1..=3 {
@@ -186,7 +186,7 @@ async fn a_commit_that_does_not_happen_says_why() {
 async fn a_persona_cannot_pretend_to_be_a_header() {
     let workspace = TempWorkspace::repository(&[]);
     workspace.write("a.txt", "1");
-    let house = house(workspace).persona("Eve <root@example.org>\nCo-authored-by: X").build().await;
+    let house = fenced(workspace).persona("Eve <root@example.org>\nCo-authored-by: X").build().await;
     house.data("git.commit", json!({ "message": "x" })).await;
     let said = house.workspace.git(&["log", "-1", "--format=%an|%ae"]);
     assert!(said.trim().ends_with("@toolhost.invalid") && !said.contains('<') && said.lines().count() == 1, "{said}");
@@ -194,7 +194,7 @@ async fn a_persona_cannot_pretend_to_be_a_header() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn options_are_no_revisions_remotes_or_files() {
-    let house = house(TempWorkspace::repository(&[("a.txt", "1\n")])).person(SaysYes).build().await;
+    let house = fenced(TempWorkspace::repository(&[("a.txt", "1\n")])).person(SaysYes).build().await;
     house.workspace.write("-rf.txt", "dash\n");
     let before = house.workspace.snapshot();
     for base in ["--output=x", "-p", "HEAD..main", "@{1}; touch x", "HEAD --output=x", "", ":a.txt", "+main"] {
@@ -232,7 +232,7 @@ async fn a_push_needs_a_person() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_allowed_push_arrives_and_is_never_forced() {
-    let house = house(TempWorkspace::repository(&[("a.txt", "1\n")])).person(SaysYes).build().await;
+    let house = fenced(TempWorkspace::repository(&[("a.txt", "1\n")])).person(SaysYes).build().await;
     let none = error(&house, "git.push", json!({})).await;
     assert!(none.message.contains("there is no remote origin"), "{none:?}");
     house.workspace.git(&["init", "-q", "--bare", "-b", "main", "remote.git"]);
@@ -266,7 +266,7 @@ async fn the_status_goes_by_size_and_time_and_a_commit_does_not() {
     workspace.git(&["commit", "-qm", "first"]);
     workspace.write("a.txt", "two\n");
     age(long_ago);
-    let house = house(workspace).build().await;
+    let house = fenced(workspace).build().await;
     let status = house.call("git.status", json!({})).await;
     assert_eq!(status.data["clean"], true, "{status:?}");
     let committed = house.call("git.commit", json!({ "message": "second" })).await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolhost_testkit::{House, SaysYes, TempWorkspace};
 
-use crate::room::house;
+use crate::room::fenced;
 
 /// The call's answer, and that neither the workspace's place nor the state's is in it.
 async fn check(house: &House, tool: &str, arguments: Value) {
@@ -12,7 +12,10 @@ async fn check(house: &House, tool: &str, arguments: Value) {
     let folder = house.workspace.beside("");
     let place = folder.display().to_string();
     assert!(!said.contains(place.trim_end_matches('/')), "{tool} {arguments}: {said}");
-    assert!(!said.contains("/proc/self") && !said.contains(crate::room::TOOLHOST), "{tool} {arguments}: {said}");
+    assert!(
+        !said.contains("/proc/self") && !said.contains(&*crate::room::fence_helper().to_string_lossy()),
+        "{tool} {arguments}: {said}"
+    );
 }
 
 /// Paths that fail in every way there is.
@@ -43,7 +46,7 @@ async fn no_failure_of_a_file_tool_names_the_host_s_folders() {
     workspace.link("nowhere", "dangling");
     workspace.link(".git", "link-to-git");
     let _socket = std::os::unix::net::UnixListener::bind(workspace.path("socket")).unwrap();
-    let house = house(workspace).build().await;
+    let house = fenced(workspace).build().await;
     let long = "x/".repeat(3000);
     let name = "n".repeat(300);
     for path in PATHS.iter().copied().chain([long.as_str(), name.as_str()]) {
@@ -79,7 +82,7 @@ async fn no_failure_of_git_names_the_host_s_folders() {
         workspace.git(&["config", "filter.x.clean", "false"]);
         workspace.write("file.txt", "two\n");
         workspace.write(file, content);
-        let house = house(workspace).person(SaysYes).build().await;
+        let house = fenced(workspace).person(SaysYes).build().await;
         for (tool, arguments) in [
             ("git.status", json!({})),
             ("git.diff", json!({})),

@@ -9,7 +9,7 @@ use toolhost_host::analyze;
 use toolhost_host::{Analyzer, Decision, Limits, Presented, Shown, Standing};
 use toolhost_testkit::TempWorkspace;
 
-use crate::room::house;
+use crate::room::fenced;
 
 /// Rules that all look at the command, one of which asks about `echo`.
 const RULES: &str = "[[profiles.all.rules]]\ntool = 'bash'\nwhen = { command = 'touch *' }\ndecide = 'deny'
@@ -48,7 +48,7 @@ async fn a_call_analyzes_its_command_once_whatever_becomes_of_it() {
         Presented::Decided(Decision { answer, rule })
     };
     let (analyzer, texts) = counting();
-    let house = house(TempWorkspace::repository(&[("a.txt", "a")])).operator(RULES).person(voice).analyzer(analyzer);
+    let house = fenced(TempWorkspace::repository(&[("a.txt", "a")])).operator(RULES).person(voice).analyzer(analyzer);
     let house = house.build().await;
     for (command, ok, analyzed) in [
         ("ls", true, vec!["ls"]),
@@ -78,7 +78,7 @@ async fn a_call_analyzes_its_command_once_whatever_becomes_of_it() {
 #[tokio::test]
 async fn a_command_is_not_analyzed_where_calls_are_answered() {
     let (analyzer, texts) = counting();
-    let house = house(TempWorkspace::new()).operator(RULES).analyzer(analyzer).build().await;
+    let house = fenced(TempWorkspace::new()).operator(RULES).analyzer(analyzer).build().await;
     house.call("bash", json!({ "command": "ls" })).await;
     let threads: Vec<ThreadId> = texts.lock().unwrap().iter().map(|(_, thread)| *thread).collect();
     assert_eq!(threads.len(), 1);
@@ -97,7 +97,7 @@ async fn an_analysis_that_does_not_end_ends_the_call_at_its_deadline_or_when_it_
         analyze(text)
     });
     let limits = Limits { call_timeout_ms: 300, ..Limits::default() };
-    let house = Arc::new(house(TempWorkspace::new()).limits(limits).analyzer(analyzer).build().await);
+    let house = Arc::new(fenced(TempWorkspace::new()).limits(limits).analyzer(analyzer).build().await);
     let outcome = house.call("bash", json!({ "command": "ls" })).await;
     assert_eq!(outcome.error.as_ref().unwrap().kind, ErrorKind::Timeout, "{outcome:?}");
     begun.recv().await.unwrap();
