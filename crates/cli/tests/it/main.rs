@@ -2,15 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-mod agent_acceptance;
-mod agent_bad_models;
 mod agent_bounds;
-mod agent_builder;
 mod agent_commands;
 mod agent_crash;
-mod agent_decided;
-mod agent_loop;
-mod agent_resume;
 mod agent_scope;
 mod agent_terminal;
 mod audit_against;

@@ -6,12 +6,10 @@ use toolhost_agent::session::{Answer, LoopResult, Status, step};
 use toolhost_agent::start::{BuilderTarget, Task};
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_builder::limits::FILE_BYTES_MAX;
+use toolhost_testkit::House;
 use toolhost_testkit::engines::{Engine, engines};
 use toolhost_testkit::sample::{house_with_sample, in_session};
 use toolhost_testkit::session::Sitting;
-use toolhost_testkit::{House, TempWorkspace};
-
-use crate::room::program;
 
 const ASSET: &str = "assets/review-checklist.md";
 const BAD: Option<&str> = Some("AI_BAD_RESPONSE");
@@ -210,7 +208,7 @@ fn summaries(sets: &Sets) -> Vec<Row> {
     let mut set = sets.good.clone();
     set["operations"][0]["payload"]["content"] = json!(sets.text);
     let carrying = json!({ "responseType": "change", "assistantSummary": sets.text, "changeSet": set }).to_string();
-    let of_context = include_str!("../../../../examples/research-report/assets/source-rules.md");
+    let of_context = include_str!("../../../../../examples/research-report/assets/source-rules.md");
     let repeats = "of what was read or written";
     vec![
         Row::done("a change whose summary is its file", 1, vec![say(carrying), told(repeats, done())]),
@@ -398,32 +396,6 @@ fn check(row: &Row, result: &LoopResult) -> Result<(), String> {
         ("invalid", result.invalid.len() == row.invalid),
     ];
     found.into_iter().find(|(_, holds)| !holds).map_or(Ok(()), |(what, _)| Err(what.to_owned()))
-}
-
-#[test]
-fn a_set_that_a_session_leaves_unvalidated_is_told_to_the_person() {
-    let workspace = TempWorkspace::new();
-    let set = json!({
-        "schemaVersion": "1.0", "targetType": "asset", "mode": "optimize",
-        "operations": [{ "op": "upsert", "targetType": "asset", "target": { "path": "assets/new.md" },
-                         "payload": { "content": "New.\n" } }],
-    });
-    let story = json!({ "turns": [stage(&set), chat_of("Done.")] });
-    workspace.write_beside("story.json", &story.to_string());
-    let model = format!("script:{}", workspace.beside("story.json").display());
-    let program = program(&workspace);
-    let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-report");
-    assert_eq!(program.run(&["package", "import", package.to_str().unwrap()]).code, Some(0));
-    let run =
-        |more: &[&str]| program.run(&[&["run", "look", "--target", "agent:scout", "--model", &model], more].concat());
-    let ran = run(&[]);
-    assert!(
-        ran.stderr.contains("cs-1 is staged but not validated; validate it with: toolhost change validate cs-1"),
-        "{ran:?}"
-    );
-    let events = run(&["--json"]);
-    let ended: Value = serde_json::from_str(events.stdout.lines().last().unwrap()).unwrap();
-    assert_eq!(ended["result"]["unvalidated"], json!(["cs-2"]), "{events:?}");
 }
 
 fn task() -> Task {

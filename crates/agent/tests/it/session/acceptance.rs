@@ -12,7 +12,7 @@ use toolhost_contract::{CallerKind, ErrorCode};
 use toolhost_testkit::session::{self, Sitting, script, target, work};
 use toolhost_testkit::{House, TempWorkspace};
 
-use crate::room::house;
+use super::house;
 
 const TARGETS: [(TargetType, &str); 4] = [
     (TargetType::Workflow, "research-report"),

@@ -236,7 +236,7 @@ async fn what_a_person_is_asked_about_an_answer_is_waited_for_and_survives_a_pau
         .concat();
     // A call of a model would come back as pending at once.
     let asking = Asking { unattended: Unattended::Wait, hold: Duration::ZERO, ..Asking::default() };
-    let house = crate::room::house(TempWorkspace::new()).operator(&rules).asking(asking).build().await;
+    let house = super::house(TempWorkspace::new()).operator(&rules).asking(asking).build().await;
     shelf_of(&house, house.project.id).import(&Package::read(sample()), false, Size::default()).await.unwrap();
     let (good, bad) = sets(&house).await;
     let model = script(&json!([

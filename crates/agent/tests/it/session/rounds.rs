@@ -14,7 +14,7 @@ use toolhost_store::SessionState;
 use toolhost_testkit::session::{Sitting, script, work};
 use toolhost_testkit::{TempWorkspace, until};
 
-use crate::room::house;
+use super::house;
 
 fn workspace() -> TempWorkspace {
     let workspace = TempWorkspace::new();
