@@ -1,4 +1,4 @@
-//! The whole house: the built-in tools through a real gate in a real fence, and the program itself.
+//! The program itself: its command line, MCP over its standard input and output, sessions at a terminal, and what a crash leaves.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

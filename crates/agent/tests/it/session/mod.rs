@@ -2,8 +2,10 @@
 
 use toolhost_testkit::{HouseBuilder, TempWorkspace};
 
+#[expect(clippy::disallowed_methods, reason = "it makes packages of its own of the sample")]
 mod acceptance;
 mod bad_models;
+#[expect(clippy::disallowed_methods, reason = "it makes the folder that is deployed to")]
 mod decided;
 mod packages;
 mod resume;
