@@ -85,7 +85,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
         },
         Soak {
             name: "made-up packages",
-            cargo: &["test", "--locked", "-p", "toolhost-cli", "--test", "it", "--", "made_up_packages"],
+            cargo: &["test", "--locked", "-p", "toolhost-builder", "--test", "it", "--", "made_up_packages"],
             rounds: u32::from(arguments.cases > 0),
             environment: vec![("PROPTEST_CASES", arguments.cases.to_string())],
         },
@@ -97,7 +97,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
         },
         Soak {
             name: "chains of change sets",
-            cargo: &["test", "--locked", "-p", "toolhost-cli", "--test", "it", "--", "builder_walk::", "--nocapture"],
+            cargo: &["test", "--locked", "-p", "toolhost-builder", "--test", "it", "--", "walk::", "--nocapture"],
             rounds: u32::from(arguments.chains > 0),
             environment: vec![("TOOLHOST_CHAIN_ROUNDS", arguments.chains.to_string())],
         },

@@ -64,6 +64,11 @@ pub struct House {
     persona: String,
 }
 
+/// The built-in tools, as they are listed: none of them can be called.
+pub fn every_tool() -> Vec<Box<dyn AnyTool>> {
+    toolhost::tools(&Database::default(), None)
+}
+
 impl HouseBuilder {
     /// A house with these tools, whose callers have the profile `all`, and where nobody can be asked.
     pub fn new(tools: Vec<Box<dyn AnyTool>>) -> Self {

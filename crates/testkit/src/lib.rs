@@ -8,7 +8,9 @@
 
 mod clock;
 pub mod database;
+pub mod engines;
 pub mod facts;
+mod fence;
 mod git_server;
 mod house;
 mod http_client;
@@ -18,12 +20,15 @@ pub mod packages;
 mod people;
 mod postgres;
 mod program;
+pub mod sample;
 mod seed;
+pub mod session;
 mod workspace;
 
 pub use clock::{CountingIds, FakeClock};
+pub use fence::{be_the_fence, fence_helper};
 pub use git_server::{HttpGit, Repositories, Request, SshGit};
-pub use house::{House, HouseBuilder, SUBJECTS, USER};
+pub use house::{House, HouseBuilder, SUBJECTS, USER, every_tool};
 pub use http_client::{HttpReply, HttpStream, TestSocket, TestStream, http, request};
 pub use mcp::{Era, McpProcess};
 pub use model_server::{Fault, ModelFormat, ModelRequest, ModelServer, Tokens, Turn};

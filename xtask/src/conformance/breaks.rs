@@ -90,6 +90,7 @@ impl Broken {
     fn fails(&self, test: &Test) -> Result<bool> {
         // A break that does not build has shown nothing.
         shell::must_run(self.cargo(test).args(["--quiet", "--no-run"]))?;
+        self.build_fence(test)?;
         let mut command = self.cargo(test);
         let output =
             command.args(["--no-fail-fast", "--", "--exact", &test.name]).output().context("cannot start cargo")?;
@@ -100,6 +101,18 @@ impl Broken {
         }
         ensure!(ended("ok"), "{test} did not run:\n{said}{}", String::from_utf8_lossy(&output.stderr));
         Ok(false)
+    }
+
+    /// The example that begins the commands of a package's tests, where it has one: `--test` alone builds none.
+    fn build_fence(&self, test: &Test) -> Result<()> {
+        let example = format!("{}_fence", test.package);
+        let source = self.tree().join(format!("crates/{}/examples/{example}.rs", test.package));
+        if !test.is_outside || !source.exists() {
+            return Ok(());
+        }
+        let mut command = shell::cargo(&self.tree());
+        command.env("CARGO_TARGET_DIR", self.scratch.target()).args(["build", "--workspace", "--locked", "--quiet"]);
+        shell::must_run(command.args(["--example", &example]))
     }
 
     /// The whole workspace, so that third-party crates are built with the features they have everywhere.

@@ -16,6 +16,7 @@ mod replies;
 mod requests;
 mod sample;
 mod script;
+mod session;
 mod spec;
 mod talk;
 mod trimming;

@@ -11,6 +11,7 @@ mod change_validate;
 mod change_write;
 mod corpus;
 mod envelope;
+mod gate;
 mod generated;
 mod hints;
 mod hostile;

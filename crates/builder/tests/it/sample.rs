@@ -11,7 +11,7 @@ pub(crate) fn files() -> Files {
 
 /// Two workflows that share agents and assets.
 pub(crate) fn two() -> Files {
-    files_below("../cli/tests/edits/packages/two")
+    files_below("tests/edits/packages/two")
 }
 
 #[expect(clippy::disallowed_methods, reason = "the samples are in the repository, not in a workspace")]

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use toolhost_contract::ErrorCode;
+use toolhost_testkit::engines::engines;
+use toolhost_testkit::sample::house_with_sample;
+use toolhost_testkit::session::{Sitting, script};
 use toolhost_testkit::{ModelFormat, ModelServer, Program, TempWorkspace, Turn};
 
-use crate::agent_room::{Sitting, script};
-use crate::builder::house_with_sample;
-use crate::engines::engines;
 use crate::room::program;
 
 /// The six reads and three writes that the seed freezes.
@@ -137,7 +137,7 @@ async fn a_context_names_the_tools_of_its_session_as_the_model_calls_them() {
         call("builder_context_get", context),
         { "text": chat.to_string() },
     ]));
-    let target = crate::agent_acceptance::target(
+    let target = toolhost_testkit::session::target(
         toolhost_builder::envelope::TargetType::Agent,
         "scout",
         toolhost_builder::envelope::Mode::Optimize,

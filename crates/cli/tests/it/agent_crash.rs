@@ -9,9 +9,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolhost_testkit::engines::{Engine, engines};
 use toolhost_testkit::{Program, Seed, TempWorkspace};
 
-use crate::engines::{Engine, engines};
+use crate::room::program;
 
 /// On each engine.
 const ROUNDS: usize = 6;
@@ -59,7 +60,7 @@ impl Scene {
         let workspace = TempWorkspace::new();
         workspace.write("seed.txt", "seed\n");
         workspace.write_beside("story.json", &story().to_string());
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         Self { workspace, program }
     }
 

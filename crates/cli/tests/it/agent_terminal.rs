@@ -151,3 +151,31 @@ fn an_apply_that_is_refused_says_what_was_found_and_where() {
     let shown = run(&program, &["change", "show", "cs-1"]).stdout;
     assert!(shown.contains("cs-1 staged by") && shown.contains("not valid, 2 errors"), "{shown}");
 }
+
+#[test]
+fn a_set_that_a_session_leaves_unvalidated_is_told_to_the_person() {
+    let workspace = TempWorkspace::new();
+    let set = json!({
+        "schemaVersion": "1.0", "targetType": "asset", "mode": "optimize",
+        "operations": [{ "op": "upsert", "targetType": "asset", "target": { "path": "assets/new.md" },
+                         "payload": { "content": "New.\n" } }],
+    });
+    let done = json!({ "responseType": "chat", "assistantSummary": "Done." }).to_string();
+    let stage = json!({ "calls": [{ "tool": "builder_change_stage", "arguments": { "changeSet": set } }] });
+    let story = json!({ "turns": [stage, { "text": done }] });
+    workspace.write_beside("story.json", &story.to_string());
+    let model = format!("script:{}", workspace.beside("story.json").display());
+    let program = program(&workspace);
+    let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-report");
+    assert_eq!(program.run(&["package", "import", package.to_str().unwrap()]).code, Some(0));
+    let run =
+        |more: &[&str]| program.run(&[&["run", "look", "--target", "agent:scout", "--model", &model], more].concat());
+    let ran = run(&[]);
+    assert!(
+        ran.stderr.contains("cs-1 is staged but not validated; validate it with: toolhost change validate cs-1"),
+        "{ran:?}"
+    );
+    let events = run(&["--json"]);
+    let ended: Value = serde_json::from_str(events.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(ended["result"]["unvalidated"], json!(["cs-2"]), "{events:?}");
+}

@@ -1,9 +1,10 @@
 //! Issues of beads, read line by line; and exports, which go around between engines without a letter lost.
 
 use serde_json::{Value, json};
+use toolhost_testkit::engines::{Engine, engines, furnish};
 use toolhost_testkit::{Postgres, Program, TempWorkspace};
 
-use crate::engines::{Engine, engines, furnish};
+use crate::room::program;
 
 /// What `bd` writes: an epic with its children, every status, every kind of dependency.
 fn issues() -> Vec<Value> {
@@ -92,7 +93,7 @@ fn issues_of_beads_become_features_and_tasks() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
         workspace.write_beside("issues.jsonl", &lines(&issues()));
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         let told: Value = serde_json::from_str(&ok(
             &program,
             &["--json", "import", "beads", &workspace.beside("issues.jsonl").display().to_string()],
@@ -159,7 +160,7 @@ fn issues_of_beads_become_features_and_tasks() {
 fn issues_that_come_again_are_updated_and_what_was_changed_here_stays() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         let file = workspace.beside("issues.jsonl").display().to_string();
         let import = |issues: &[Value]| -> Value {
             workspace.write_beside("issues.jsonl", &lines(issues));
@@ -231,7 +232,7 @@ fn first_task(task: &Value) {
 fn a_file_that_is_none_of_beads_is_named_with_its_line_and_nothing_is_read() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         ok(&program, &["ticket", "create", "there before"]);
         let before = ok(&program, &["export"]);
         let file = workspace.beside("issues.jsonl").display().to_string();
@@ -274,13 +275,13 @@ fn a_file_that_is_none_of_beads_is_named_with_its_line_and_nothing_is_read() {
 fn an_export_that_is_damaged_is_named_with_its_line_and_nothing_is_read() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         ok(&program, &["ticket", "create", "one"]);
         ok(&program, &["ticket", "create", "two"]);
         let whole = ok(&program, &["export"]);
         let empty = TempWorkspace::new();
         let other = engines().find(|one| one.url.is_some() == engine.url.is_some()).unwrap();
-        let target = other.program(&empty);
+        let target = other.under(crate::room::program(&empty));
         ok(&target, &["init"]);
         let before = ok(&target, &["export"]);
         let file = empty.beside("export.jsonl").display().to_string();
@@ -337,7 +338,7 @@ fn an_export_that_was_cut_inside_a_character_is_refused_and_its_whole_lines_can_
 fn through(engine: &Engine, export: &str) -> String {
     let workspace = TempWorkspace::new();
     workspace.write_beside("export.jsonl", export);
-    let program = engine.program(&workspace);
+    let program = engine.under(program(&workspace));
     let file = workspace.beside("export.jsonl").display().to_string();
     ok(&program, &["import", &file]);
     let once = ok(&program, &["export"]);
@@ -372,7 +373,7 @@ async fn an_export_comes_back_the_same_on_either_engine() {
         ] {
             house.data(tool, arguments).await;
         }
-        let whole = crate::engines::exported(&house.store, house.project.id).await;
+        let whole = toolhost_testkit::engines::exported(&house.store, house.project.id).await;
         let first: String = whole.iter().map(|line| format!("{line}\n")).collect();
         assert!(whole.len() > 70, "{}", whole.len());
         let sqlite = Engine { url: None };

@@ -4,12 +4,11 @@ use serde_json::{Map, Value, json};
 use toolhost::execute_semantic_read_tool;
 use toolhost_agent::session::Status;
 use toolhost_builder::envelope::{Mode, TargetType};
+use toolhost_testkit::engines::engines;
+use toolhost_testkit::sample::{FLOW, call, house_with_sample};
+use toolhost_testkit::session::{Sitting, script, target};
 use toolhost_testkit::{Era, McpProcess, TempWorkspace};
 
-use crate::agent_acceptance::target;
-use crate::agent_room::{Sitting, script};
-use crate::builder::{FLOW, call, house_with_sample};
-use crate::engines::engines;
 use crate::room::program;
 
 const TOOL: &str = "builder.step.read";

@@ -4,10 +4,11 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use toolhost_testkit::engines::engines;
+use toolhost_testkit::sample::{FLOW, sample};
 use toolhost_testkit::{Era, McpProcess, Program, Ran, TempWorkspace};
 
-use crate::builder::{FLOW, sample};
-use crate::engines::engines;
+use crate::room::program;
 
 #[track_caller]
 fn run(program: &Program, arguments: &[&str]) -> Ran {
@@ -32,7 +33,7 @@ async fn a_step_is_read_staged_shown_applied_and_taken_back() {
     for engine in engines() {
         for era in [Era::Session, Era::Stateless] {
             let workspace = TempWorkspace::new();
-            let program = engine.program(&workspace);
+            let program = engine.under(program(&workspace));
             if era == Era::Stateless && engine.url.is_some() {
                 continue;
             }
@@ -99,7 +100,7 @@ fn an_agent_of_ours_works_on_an_asset_and_goes_on_in_another_process() {
     let path = "assets/review-checklist.md";
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         run(&program, &["init"]);
         run(&program, &["package", "import", &example()]);
         let asset = json!({ "path": path }).to_string();
@@ -144,7 +145,7 @@ fn a_session_that_goes_on_is_told_what_became_of_its_sets() {
     let path = "assets/review-checklist.md";
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         run(&program, &["init"]);
         run(&program, &["package", "import", &example()]);
         let call = |tool: &str, arguments: Value| json!({ "calls": [{ "tool": tool, "arguments": arguments }] });

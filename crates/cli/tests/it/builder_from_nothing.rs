@@ -2,9 +2,10 @@
 //! what they made.
 
 use serde_json::{Value, json};
+use toolhost_testkit::engines::engines;
 use toolhost_testkit::{Program, TempWorkspace};
 
-use crate::engines::engines;
+use crate::room::program;
 
 fn run(program: &Program, arguments: &[&str]) -> toolhost_testkit::Ran {
     let ran = program.run(arguments);
@@ -96,7 +97,7 @@ fn make(program: &Program, workspace: &TempWorkspace, target: &str, operations: 
 fn a_package_is_begun_and_its_first_workflow_step_agent_and_asset_are_made() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         run(&program, &["init"]);
         run(&program, &["package", "new", "discharge", "--description", "hospital discharge planning"]);
         let again = program.run(&["package", "new", "other"]);
@@ -158,7 +159,7 @@ fn a_package_is_begun_and_its_first_workflow_step_agent_and_asset_are_made() {
 fn an_empty_package_takes_an_agent_before_its_first_workflow_and_a_step_waits_for_one() {
     let workspace = TempWorkspace::new();
     let engine = engines().next().unwrap();
-    let program = engine.program(&workspace);
+    let program = engine.under(program(&workspace));
     run(&program, &["init"]);
     let none = json!({ "targetType": "agent", "targetId": "nurse", "mode": "create" }).to_string();
     let refused = program.run(&["call", "builder.context.get", &none]);
@@ -186,7 +187,7 @@ fn an_empty_package_takes_an_agent_before_its_first_workflow_and_a_step_waits_fo
 #[test]
 fn a_session_that_creates_makes_its_own_target_and_replaces_nothing() {
     let workspace = TempWorkspace::new();
-    let program = engines().next().unwrap().program(&workspace);
+    let program = engines().next().unwrap().under(program(&workspace));
     run(&program, &["init"]);
     run(&program, &["package", "new", "discharge"]);
     make(&program, &workspace, "agent:nurse", &[agent("nurse")], &json!({}));
@@ -248,7 +249,7 @@ fn the_change_set_of_the_book_is_taken_as_it_stands() {
     let set: Value =
         serde_json::from_str(&format!("{{\"schemaVersion\"{}", rest.split_once("```").unwrap().0)).unwrap();
     let workspace = TempWorkspace::new();
-    let program = engines().next().unwrap().program(&workspace);
+    let program = engines().next().unwrap().under(program(&workspace));
     run(&program, &["init"]);
     run(&program, &["package", "new", "claims"]);
     make(&program, &workspace, "agent:clerk", set["operations"].as_array().unwrap(), &json!({}));

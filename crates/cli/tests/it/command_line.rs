@@ -100,7 +100,7 @@ fn json_is_the_whole_of_standard_output() {
     let failed = program.run(&["call", "file.read", r#"{"path":"none"}"#, "--json"]);
     assert_eq!((failed.code, &failed.json()["error"]["kind"]), (Some(1), &json!("not_found")));
     let tools = program.run(&["--json", "tools"]).json();
-    assert_eq!(tools.as_array().unwrap().len(), crate::room::every_tool().len());
+    assert_eq!(tools.as_array().unwrap().len(), toolhost_testkit::every_tool().len());
     assert!(tools[0]["inputSchema"].is_object() && tools[0]["wireName"].is_string(), "{tools}");
     let few = program.run(&["--json", "tools", "--profile", "researcher"]).json();
     assert!(few.as_array().unwrap().len() < tools.as_array().unwrap().len());
@@ -367,4 +367,19 @@ fn the_schema_of_the_configuration_takes_what_the_program_takes() {
         let ran = program(&workspace).run(&["--config", file.to_str().unwrap(), "tools"]);
         assert_eq!(ran.code == Some(0), is_right, "the program, of {text}: {}", ran.stderr);
     }
+}
+
+/// Rules: 004.30.
+#[test]
+fn a_call_prints_bonsai_s_form_when_asked() {
+    let workspace = TempWorkspace::new();
+    workspace.write("a.txt", "hello\n");
+    let program = program(&workspace);
+    let ran = program.run(&["call", "bash", r#"{"command":"cat a.txt; exit 3"}"#, "--format", "tool-result"]).json();
+    assert!(ran["output"].as_str().unwrap().contains("hello") && ran.get("error").is_none(), "{ran}");
+    assert_eq!(ran["metadata"]["exitCode"], 3);
+    let failed = program.run(&["call", "file.read", r#"{"path":"none.txt"}"#, "--format", "tool-result"]);
+    let told = failed.json();
+    assert_eq!((failed.code, &told["output"], &told["metadata"]["kind"]), (Some(1), &"".into(), &"not_found".into()));
+    assert!(told["error"].as_str().unwrap().contains("none.txt"), "{told}");
 }

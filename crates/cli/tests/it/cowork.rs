@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use toolhost_testkit::engines::engines;
 use toolhost_testkit::{Program, TempWorkspace};
 
-use crate::engines::engines;
+use crate::room::program;
 
 const FIRST: &str = "iter-1-1767225600";
 const SECOND: &str = "iter-2-1769904000";
@@ -193,7 +194,7 @@ fn a_project_of_cowork_forge_is_read_with_all_that_it_has() {
         let workspace = TempWorkspace::new();
         let project = workspace.beside("forge");
         forge(&project);
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         let ran = program.run(&["--json", "import", "cowork", &project.display().to_string()]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let told = ran.json();
@@ -327,7 +328,7 @@ fn remembered(program: &Program) {
 fn what_is_no_project_of_cowork_forge_is_named_and_nothing_is_read() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         assert_eq!(program.run(&["init"]).code, Some(0));
         let before = program.run(&["export"]).stdout;
         for (n, (path, content, said)) in [
@@ -380,7 +381,7 @@ fn what_is_no_project_of_cowork_forge_is_named_and_nothing_is_read() {
 fn a_folder_that_holds_only_memory_is_read() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         let project = workspace.beside("memory-only");
         let decision = json!({ "id": "d-1", "title": "Use SQLite", "decision": "one file", "iteration_id": FIRST });
         put_json(&project, "memory/project/memory.json", &json!({ "decisions": [decision] }));

@@ -1,9 +1,10 @@
 //! What somebody does on their first day: a small feature planned at the keyboard, built by an agent, and looked at.
 
 use serde_json::{Value, json};
+use toolhost_testkit::engines::engines;
 use toolhost_testkit::{Era, McpProcess, Program, Ran, TempWorkspace};
 
-use crate::engines::engines;
+use crate::room::program;
 
 /// Runs a command that must succeed.
 #[track_caller]
@@ -43,7 +44,7 @@ async fn call(agent: &mut McpProcess, tool: &str, arguments: Value) -> Value {
 async fn a_feature_is_planned_built_and_checked_on_the_first_day() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         run(&program, &["init"]);
         plan(&program);
         let ready = run(&program, &["task", "ready"]);

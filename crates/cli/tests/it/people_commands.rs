@@ -1,9 +1,9 @@
 //! Records at the keyboard: the families of tools as commands, members and their rights, and what never shows.
 
 use serde_json::{Value, json};
+use toolhost_testkit::engines::engines;
 use toolhost_testkit::{Program, Ran, TempWorkspace};
 
-use crate::engines::engines;
 use crate::room::program;
 
 /// The families that are commands.
@@ -54,7 +54,7 @@ fn verbs(program: &Program, family: &str) -> Vec<String> {
 fn every_family_and_every_verb_has_help() {
     let workspace = TempWorkspace::new();
     let program = program(&workspace);
-    let tools = crate::room::every_tool();
+    let tools = toolhost_testkit::every_tool();
     let whole = check(&program, &["--help"], 0).stdout;
     let mut checked = 0;
     for family in FAMILIES {
@@ -82,7 +82,7 @@ fn every_family_and_every_verb_has_help() {
 fn the_commands_do_what_the_tools_do() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         let ok = |arguments: &[&str]| check(&program, arguments, 0);
         ok(&[
             "ticket",
@@ -155,7 +155,7 @@ fn the_commands_do_what_the_tools_do() {
 fn the_exit_code_tells_what_kind_of_failure_it_was() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         check(&program, &["ticket", "create", "x"], 0);
         for failed in [
             &["ticket", "read", "TKT-099"][..],
@@ -265,7 +265,7 @@ fn completions_know_the_families() {
 fn owners_say_who_belongs_to_the_project() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         let as_user =
             |name: &str, arguments: &[&str], code: i32| check(&program, &[&["--user", name], arguments].concat(), code);
         check(&program, &["member", "add", "eve"], 0);
@@ -318,7 +318,7 @@ fn owners_say_who_belongs_to_the_project() {
 fn what_is_read_in_is_in_the_audit() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         workspace.write_beside("issues.jsonl", r#"{"id":"bd-1","title":"One","status":"open","issue_type":"task"}"#);
         let file = workspace.beside("issues.jsonl").display().to_string();
         check(&program, &["import", "beads", &file], 0);

@@ -7,9 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolhost_testkit::engines::{Engine, engines};
 use toolhost_testkit::{Era, McpProcess, Program, Ran, Seed, TempWorkspace, until};
-
-use crate::engines::{Engine, engines};
 
 /// How often the host is killed on this machine's own engine.
 const ROUNDS: usize = 40;
@@ -27,7 +26,7 @@ fn rounds() -> usize {
 /// A workspace whose commands need a person.
 fn asking(engine: &Engine, workspace: &TempWorkspace) -> Program {
     workspace.write_beside("operator.toml", ASKING);
-    engine.program(workspace).variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"))
+    engine.under(crate::room::program(workspace)).variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"))
 }
 
 fn mark(round: usize, call: usize) -> Value {

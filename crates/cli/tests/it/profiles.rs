@@ -92,7 +92,7 @@ fn the_built_in_profiles_are_bonsai_s_with_the_stated_tools() {
     }
     assert!(!has("bash") && !has("file.write") && !has("git.commit"), "{planner}");
     let all = tools(&profile(&program, "all"));
-    assert_eq!(all.len(), crate::room::every_tool().len());
+    assert_eq!(all.len(), toolhost_testkit::every_tool().len());
 }
 
 #[test]

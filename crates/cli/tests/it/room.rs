@@ -1,7 +1,5 @@
 //! A house with every built-in tool and this very program as the fence's helper; and the program by itself.
 
-use toolhost_contract::AnyTool;
-use toolhost_store::Database;
 use toolhost_testkit::{HouseBuilder, Program, TempWorkspace};
 
 /// The program under test.
@@ -15,9 +13,4 @@ pub(crate) fn house(workspace: TempWorkspace) -> HouseBuilder {
 /// The program over this workspace.
 pub(crate) fn program(workspace: &TempWorkspace) -> Program {
     Program::new(TOOLHOST, workspace)
-}
-
-/// The built-in tools, as they are listed: none of them can be called.
-pub(crate) fn every_tool() -> Vec<Box<dyn AnyTool>> {
-    toolhost::tools(&Database::default(), None)
 }

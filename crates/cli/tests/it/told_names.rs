@@ -101,7 +101,7 @@ async fn what_waits_for_a_person_says_with_which_tool_to_wait() {
 
 #[test]
 fn a_record_that_is_not_there_is_looked_for_with_a_tool_that_there_is() {
-    let tools: Vec<String> = crate::room::every_tool().iter().map(|tool| tool.info().name.to_string()).collect();
+    let tools: Vec<String> = toolhost_testkit::every_tool().iter().map(|tool| tool.info().name.to_string()).collect();
     for kind in Kind::ALL {
         let told = ToolError::from(RecordError::NotFound { id: RecordId { kind, number: 1 } });
         let hint = told.hint.unwrap();

@@ -3,9 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
+use toolhost_testkit::engines::engines;
 use toolhost_testkit::{Era, McpProcess, Program, Ran, TempWorkspace};
 
-use crate::engines::engines;
 use crate::room::program;
 
 /// Too large to be kept.
@@ -36,7 +36,7 @@ fn undo(program: &Program, which: &[&str], code: i32) -> Ran {
 fn every_kind_of_change_is_undone_and_an_undo_can_be_undone() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         workspace.write_script("run.sh", "#!/bin/sh\necho one\n");
         workspace.write("edited.txt", "one\ntwo\n");
         workspace.write("deleted.bin", b"\x00\xff\r\n");
@@ -88,7 +88,7 @@ fn a_folder_that_somebody_uses_stays_and_permissions_come_back() {
 fn an_undo_follows_no_link() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         workspace.write("folder/a.txt", "before\n");
         workspace.write("other/a.txt", "by the tool\n");
         workspace.write("other/new.txt", "by the tool\n");
@@ -134,7 +134,7 @@ fn an_undo_follows_no_link() {
 async fn one_call_one_session_or_all_since_then_is_undone() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         let first = write(&program, "a.txt", "1\n");
         write(&program, "b.txt", "1\n");
         let mut sessions = Vec::new();
@@ -170,7 +170,7 @@ async fn one_call_one_session_or_all_since_then_is_undone() {
 fn what_was_changed_since_stops_it_all() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         workspace.write("z.txt", "before\n");
         let began = "2000-01-01T00:00:00Z";
         write(&program, "a.txt", "by the tool\n");
@@ -209,7 +209,7 @@ fn what_was_changed_since_stops_it_all() {
 fn what_was_too_large_to_be_kept_is_said_and_left_alone() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         workspace.write("large.txt", "x".repeat(NINE_MIB));
         let kept = "x".repeat(8 << 20);
         workspace.write("fits.txt", &kept);
@@ -277,7 +277,7 @@ fn a_secret_in_a_file_is_not_shown_by_its_undo() {
 fn a_call_is_named_by_the_end_of_its_id_as_it_is_shown() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
-        let program = engine.program(&workspace);
+        let program = engine.under(program(&workspace));
         let first = write(&program, "first.txt", "1\n");
         write(&program, "second.txt", "2\n");
         let end = &first[first.len() - 6..];

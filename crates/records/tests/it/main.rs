@@ -2,14 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod bad_records;
 mod claims;
 mod hostile;
 mod links;
 mod machines;
+mod machines_by_tool;
 mod memory;
 mod numbers;
 mod rounds;
+mod seeds_bugs;
+mod tenants;
 mod transfer;
 mod versions;
+mod vocabulary;
 mod walk;
 mod whole;

@@ -15,7 +15,7 @@ async fn a_caller_sees_its_own_tools_only() {
         data["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap().to_owned()).collect()
     };
     // The list for a model leaves out the tools that only people may use.
-    let there = crate::room::every_tool();
+    let there = toolhost_testkit::every_tool();
     assert_eq!(names(&all).len(), there.iter().filter(|tool| !tool.info().facts.is_for_people()).count());
     assert!(names(&narrow).contains(&"bash".to_owned()) && !names(&narrow).contains(&"file.write".to_owned()));
     for tool in narrow["tools"].as_array().unwrap() {
@@ -31,7 +31,7 @@ async fn a_caller_sees_its_own_tools_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_tool_is_described_by_each_of_its_names() {
     let house = house(&[]).await;
-    for tool in crate::room::every_tool() {
+    for tool in toolhost_testkit::every_tool() {
         let info = tool.info();
         if info.facts.is_for_people() {
             refused(&house, "tool.describe", json!({ "name": info.name }), ErrorKind::NotFound).await;

@@ -1,8 +1,9 @@
-//! A house with every built-in tool.
+//! Houses with every built-in tool.
+
+use std::path::PathBuf;
 
 use serde_json::Value;
-use toolhost_contract::{AnyTool, ErrorKind, OutcomeError};
-use toolhost_store::Database;
+use toolhost_contract::{ErrorKind, OutcomeError};
 use toolhost_testkit::{House, HouseBuilder, TempWorkspace};
 
 pub(crate) async fn house(files: &[(&str, &[u8])]) -> House {
@@ -24,7 +25,12 @@ pub(crate) async fn refused(house: &House, tool: &str, arguments: Value, kind: E
     error
 }
 
-/// The built-in tools, as they are listed: none of them can be called.
-pub(crate) fn every_tool() -> Vec<Box<dyn AnyTool>> {
-    toolhost::tools(&Database::default(), None)
+/// A house with every built-in tool over this workspace, in which commands run.
+pub(crate) fn fenced(workspace: TempWorkspace) -> HouseBuilder {
+    HouseBuilder::of(toolhost::tools).helper(fence_helper()).workspace(workspace)
+}
+
+/// This crate's example.
+pub(crate) fn fence_helper() -> PathBuf {
+    toolhost_testkit::fence_helper("tools_fence")
 }
