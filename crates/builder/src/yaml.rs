@@ -434,3 +434,42 @@ fn number(text: &str) -> Result<Value, Refusal> {
         Err(_) => Ok(Value::String(text.to_owned())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::parse;
+
+    #[test]
+    fn plain_scalars_are_those_of_the_core_schema() {
+        let check = |text: &str, value: Value| assert_eq!(parse(text).ok(), Some(value), "{text}");
+        check("yes", json!("yes"));
+        check("True", json!(true));
+        check("~", json!(null));
+        check("0755", json!(755));
+        check("'0755'", json!("0755"));
+        check("0o17", json!(15));
+        check("0x1F", json!(31));
+        check("-0x1F", json!("-0x1F"));
+        check("0b101", json!("0b101"));
+        check("1_000", json!("1_000"));
+        check("1.2.3", json!("1.2.3"));
+        check("2024-01-02", json!("2024-01-02"));
+        check("!!float 1", json!(1));
+    }
+
+    #[test]
+    fn a_problem_has_a_code_and_a_place() {
+        let check = |text: &str, expected: (&str, usize, usize)| {
+            let problem = parse(text).err().map(|problem| (problem.code, problem.line, problem.column));
+            assert_eq!(problem, Some(expected), "{text}");
+        };
+        check("é: 1\né: 2", ("YAML_DUPLICATE_KEY", 2, 1));
+        check("1: a\n'1': b", ("YAML_DUPLICATE_KEY", 2, 1));
+        check("&k a: 1\n*k : 2", ("YAML_DUPLICATE_KEY", 2, 6));
+        check("a: !x 1", ("YAML_TAG", 1, 4));
+        check("a: .nan", ("YAML_NUMBER", 1, 4));
+        check("? {a: b}\n: c", ("YAML_KEY", 1, 3));
+    }
+}

@@ -275,6 +275,14 @@ mod tests {
         check("[1, 2]", json!([0, 1, 2]), "[0, 1, 2]");
         check("[]", json!([0]), "[0]");
         check("{\"a\":{}}", json!({}), "{}");
+        // An object or a list on one line stays on one line.
+        let line = "[\n  {\"id\": \"a\", \"x\": 1},\n  {\"id\": \"b\"}\n]";
+        check(
+            line,
+            json!([{ "id": "a", "x": 1, "y": 2 }, { "id": "b" }]),
+            "[\n  {\"id\": \"a\", \"x\": 1, \"y\": 2},\n  {\"id\": \"b\"}\n]",
+        );
+        check("{\"a\":[{\"b\":1}]}", json!({ "a": [{ "b": 1 }, { "c": {} }] }), "{\"a\":[{\"b\":1},{\"c\":{}}]}");
         let two = "[\n  {\"id\": \"a\",   \"x\": 1},\n  {\"id\": \"b\"}\n]";
         check(
             two,

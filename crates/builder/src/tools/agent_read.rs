@@ -1,16 +1,17 @@
 //! `builder.agent.read`
 
 use crate::envelope::TargetType;
-use crate::packages::Packages;
+use crate::packages::ProjectPackage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError, WorkflowRef};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
 use super::given::PACKAGE;
-use super::{Read, Workflow, session, shelf, workflow_of};
+use super::tool::{PackageTool, Read};
+use super::{Workflow, workflow_of};
 
-pub(crate) struct AgentRead(pub(crate) Packages);
+pub(crate) struct AgentRead;
 
 /// Reads an agent of the package, and which steps it does.
 #[derive(Deserialize, JsonSchema)]
@@ -29,7 +30,7 @@ pub(crate) struct Object {
     referenced_steps: Vec<Value>,
 }
 
-impl Tool for AgentRead {
+impl PackageTool for AgentRead {
     type Input = Input;
     type Output = Read<Object>;
     const NAME: &'static str = "builder.agent.read";
@@ -38,41 +39,20 @@ impl Tool for AgentRead {
 
     fn examples(&self) -> Vec<Example> {
         vec![
-            Example {
-                says: "with its steps",
-                arguments: json!({"agentId": "ada"}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Data(&[
+            PACKAGE.example(
+                "with its steps",
+                json!({"agentId": "ada"}),
+                Expect::Data(&[
                     ("/agent_definition/metadata/name", "\"Ada\""),
                     ("/referenced_steps/0/node_id", "\"begin\""),
                 ]),
-            },
-            Example {
-                says: "one that is not there",
-                arguments: json!({"agentId": "bob"}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Fails(ErrorKind::NotFound),
-            },
+            ),
+            PACKAGE.example("one that is not there", json!({"agentId": "bob"}), Expect::Fails(ErrorKind::NotFound)),
         ]
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        output.text()
-    }
-
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        Some(output.target.clone())
-    }
-
-    fn workflow(&self, output: &Self::Output) -> Option<WorkflowRef> {
-        output.workflow.clone()
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
+    async fn run(&self, ctx: &Ctx<'_>, package: &ProjectPackage, input: Input) -> Result<Self::Output, ToolError> {
         let workflow = workflow_of(ctx, input.workflow_id);
-        let shelf = shelf(&self.0, ctx)?;
-        Read::new(shelf.read(TargetType::Agent, &input.agent_id, workflow.as_ref(), session(ctx)).await?)
+        Read::object(ctx, package, TargetType::Agent, &input.agent_id, workflow).await
     }
 }

@@ -1,16 +1,17 @@
 //! `builder.asset.read`
 
 use crate::envelope::TargetType;
-use crate::packages::Packages;
+use crate::packages::ProjectPackage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError, WorkflowRef};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
 use super::given::PACKAGE;
-use super::{Read, Workflow, session, shelf, workflow_of};
+use super::tool::{PackageTool, Read};
+use super::{Workflow, workflow_of};
 
-pub(crate) struct AssetRead(pub(crate) Packages);
+pub(crate) struct AssetRead;
 
 /// Reads an asset of the package, and what refers to it.
 #[derive(Deserialize, JsonSchema)]
@@ -32,7 +33,7 @@ pub(crate) struct Object {
     referenced_by: Vec<Value>,
 }
 
-impl Tool for AssetRead {
+impl PackageTool for AssetRead {
     type Input = Input;
     type Output = Read<Object>;
     const NAME: &'static str = "builder.asset.read";
@@ -41,42 +42,25 @@ impl Tool for AssetRead {
 
     fn examples(&self) -> Vec<Example> {
         vec![
-            Example {
-                says: "with its references",
-                arguments: json!({"path": "assets/guide.md"}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Data(&[
+            PACKAGE.example(
+                "with its references",
+                json!({"path": "assets/guide.md"}),
+                Expect::Data(&[
                     ("/content", "\"# Guide\\n\""),
                     ("/file_type", "\"md\""),
                     ("/referenced_by/0/from", "\"step:main/begin\""),
                 ]),
-            },
-            Example {
-                says: "one that is not there",
-                arguments: json!({"path": "assets/other.md"}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Fails(ErrorKind::NotFound),
-            },
+            ),
+            PACKAGE.example(
+                "one that is not there",
+                json!({"path": "assets/other.md"}),
+                Expect::Fails(ErrorKind::NotFound),
+            ),
         ]
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        output.text()
-    }
-
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        Some(output.target.clone())
-    }
-
-    fn workflow(&self, output: &Self::Output) -> Option<WorkflowRef> {
-        output.workflow.clone()
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
+    async fn run(&self, ctx: &Ctx<'_>, package: &ProjectPackage, input: Input) -> Result<Self::Output, ToolError> {
         let workflow = workflow_of(ctx, input.workflow_id);
-        let shelf = shelf(&self.0, ctx)?;
-        Read::new(shelf.read(TargetType::Asset, &input.path, workflow.as_ref(), session(ctx)).await?)
+        Read::object(ctx, package, TargetType::Asset, &input.path, workflow).await
     }
 }

@@ -1,17 +1,17 @@
 //! `builder.change.apply`
 
-use crate::packages::Packages;
-use crate::packages::{Applied, Apply};
+use crate::packages::{Applied, Apply, ProjectPackage};
 use crate::refs::Object;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{CONFIRM_SOURCE, Callers, Ctx, ErrorCode, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{CONFIRM_SOURCE, Callers, Ctx, ErrorCode, ErrorKind, Example, Expect, Facts, ToolError};
 
-use super::given::{PACKAGE, STAGED};
-use super::{set_number, shelf};
+use super::given::STAGED;
+use super::set_number;
+use super::tool::{PackageAnswer, PackageTool};
 
-pub(crate) struct ChangeApply(pub(crate) Packages);
+pub(crate) struct ChangeApply;
 
 /// Applies a staged change set to the package, for everybody. Only a person may: what a model stages, it cannot apply.
 #[derive(Deserialize, JsonSchema)]
@@ -29,7 +29,31 @@ pub(crate) struct Input {
     confirm_deletes: Vec<String>,
 }
 
-impl Tool for ChangeApply {
+impl PackageAnswer for Applied {
+    fn text(&self) -> String {
+        let names = |objects: &[Object]| objects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let id = &self.change_set_id;
+        let mut text = match self.moment {
+            Some(moment) => format!("{id} is applied as change {moment}: {}", names(&self.objects)),
+            None => format!("{id} is applied; nothing is different, as it was so already"),
+        };
+        if !self.based_on.is_empty() {
+            text.push_str(&format!("\nwith what it is based on: {}", self.based_on.join(", ")));
+        }
+        if !self.merged.is_empty() {
+            text.push_str(&format!("\nmerged with what somebody else has changed: {}", names(&self.merged)));
+        }
+        if self.left > 0 {
+            text.push_str(&format!("\n{} of its operations are still staged", self.left));
+        }
+        for warning in &self.warnings {
+            text.push_str(&format!("\nnote: {} ({})", warning.message, warning.code));
+        }
+        text
+    }
+}
+
+impl PackageTool for ChangeApply {
     type Input = Input;
     type Output = Applied;
     const NAME: &'static str = "builder.change.apply";
@@ -38,46 +62,20 @@ impl Tool for ChangeApply {
 
     fn examples(&self) -> Vec<Example> {
         vec![
-            Example {
-                says: "all of it",
-                arguments: json!({"changeSetId": "cs-1", "confirmSource": "ui_manual_apply"}),
-                files: PACKAGE.0,
-                before: STAGED,
-                expect: Expect::Data(&[("/status", "\"applied\""), ("/moment", "2"), ("/left", "0")]),
-            },
-            Example {
-                says: "without saying that a person means it",
-                arguments: json!({"changeSetId": "cs-1"}),
-                files: PACKAGE.0,
-                before: STAGED,
-                expect: Expect::Fails(ErrorKind::Validation),
-            },
+            STAGED.example(
+                "all of it",
+                json!({"changeSetId": "cs-1", "confirmSource": "ui_manual_apply"}),
+                Expect::Data(&[("/status", "\"applied\""), ("/moment", "2"), ("/left", "0")]),
+            ),
+            STAGED.example(
+                "without saying that a person means it",
+                json!({"changeSetId": "cs-1"}),
+                Expect::Fails(ErrorKind::Validation),
+            ),
         ]
     }
 
-    fn render(&self, output: &Applied) -> String {
-        let names = |objects: &[Object]| objects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let id = &output.change_set_id;
-        let mut text = match output.moment {
-            Some(moment) => format!("{id} is applied as change {moment}: {}", names(&output.objects)),
-            None => format!("{id} is applied; nothing is different, as it was so already"),
-        };
-        if !output.based_on.is_empty() {
-            text.push_str(&format!("\nwith what it is based on: {}", output.based_on.join(", ")));
-        }
-        if !output.merged.is_empty() {
-            text.push_str(&format!("\nmerged with what somebody else has changed: {}", names(&output.merged)));
-        }
-        if output.left > 0 {
-            text.push_str(&format!("\n{} of its operations are still staged", output.left));
-        }
-        for warning in &output.warnings {
-            text.push_str(&format!("\nnote: {} ({})", warning.message, warning.code));
-        }
-        text
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Applied, ToolError> {
+    async fn run(&self, _: &Ctx<'_>, package: &ProjectPackage, input: Input) -> Result<Applied, ToolError> {
         if input.confirm_source != CONFIRM_SOURCE {
             return Err(ToolError::new(ErrorKind::Validation, "a person has to confirm this")
                 .code(ErrorCode::ApplyUnconfirmed)
@@ -88,6 +86,6 @@ impl Tool for ChangeApply {
             operations: input.operations,
             deletes: input.confirm_deletes.into_iter().collect(),
         };
-        Ok(shelf(&self.0, ctx)?.apply(&wish).await?)
+        Ok(package.apply(&wish).await?)
     }
 }

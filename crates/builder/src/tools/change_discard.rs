@@ -1,16 +1,16 @@
 //! `builder.change.discard`
 
-use crate::packages::Discarded;
-use crate::packages::Packages;
+use crate::packages::{Discarded, ProjectPackage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use super::given::{PACKAGE, STAGED};
-use super::{of_whom, shelf};
+use super::given::STAGED;
+use super::of_whom;
+use super::tool::{PackageAnswer, PackageTool};
 
-pub(crate) struct ChangeDiscard(pub(crate) Packages);
+pub(crate) struct ChangeDiscard;
 
 /// Gives up a staged change set, or all that the session has staged.
 #[derive(Deserialize, JsonSchema)]
@@ -32,7 +32,22 @@ pub(crate) struct Output {
     unvalidated: Vec<String>,
 }
 
-impl Tool for ChangeDiscard {
+impl PackageAnswer for Output {
+    fn text(&self) -> String {
+        let mut text = format!("discarded {}: listed as rejected", self.discarded.join(", "));
+        if !self.blocked.is_empty() {
+            let names = self.blocked.join(", ");
+            text += &format!("\nmade on it, and blocked: {names} (discard those, or stage their changes again)");
+        }
+        if !self.unvalidated.is_empty() {
+            text +=
+                &format!("\nrefer to what it makes, and have to be validated again: {}", self.unvalidated.join(", "));
+        }
+        text
+    }
+}
+
+impl PackageTool for ChangeDiscard {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "builder.change.discard";
@@ -41,40 +56,14 @@ impl Tool for ChangeDiscard {
 
     fn examples(&self) -> Vec<Example> {
         vec![
-            Example {
-                says: "one set",
-                arguments: json!({"changeSetId": "cs-1"}),
-                files: PACKAGE.0,
-                before: STAGED,
-                expect: Expect::Data(&[("/discarded/0", "\"cs-1\"")]),
-            },
-            Example {
-                says: "one that is not there",
-                arguments: json!({"changeSetId": "cs-7"}),
-                files: PACKAGE.0,
-                before: STAGED,
-                expect: Expect::Fails(ErrorKind::NotFound),
-            },
+            STAGED.example("one set", json!({"changeSetId": "cs-1"}), Expect::Data(&[("/discarded/0", "\"cs-1\"")])),
+            STAGED.example("one that is not there", json!({"changeSetId": "cs-7"}), Expect::Fails(ErrorKind::NotFound)),
         ]
     }
 
-    fn render(&self, output: &Output) -> String {
-        let mut text = format!("discarded {}: listed as rejected", output.discarded.join(", "));
-        if !output.blocked.is_empty() {
-            let names = output.blocked.join(", ");
-            text += &format!("\nmade on it, and blocked: {names} (discard those, or stage their changes again)");
-        }
-        if !output.unvalidated.is_empty() {
-            text +=
-                &format!("\nrefer to what it makes, and have to be validated again: {}", output.unvalidated.join(", "));
-        }
-        text
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
-        let shelf = shelf(&self.0, ctx)?;
+    async fn run(&self, ctx: &Ctx<'_>, package: &ProjectPackage, input: Input) -> Result<Output, ToolError> {
         let set = input.change_set_id.as_deref();
-        let discarded = of_whom(ctx, input.session_id, set, async |whose, number| shelf.discard(whose, number).await);
+        let discarded = of_whom(ctx, input.session_id, set, async |whose, number| package.discard(whose, number).await);
         let Discarded { discarded, blocked, unvalidated } = discarded.await?;
         Ok(Output { discarded, blocked, unvalidated })
     }

@@ -2,17 +2,17 @@
 
 use crate::Finding;
 use crate::change::{Found, Report};
-use crate::packages::Packages;
-use crate::packages::{Staged, Whose};
+use crate::packages::{ProjectPackage, Staged, Whose};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
 use super::given::PACKAGE;
-use super::{set_number, shelf, staging_session, told};
+use super::tool::{PackageAnswer, PackageTool};
+use super::{set_number, staging_session};
 
-pub(crate) struct ChangeStage(pub(crate) Packages);
+pub(crate) struct ChangeStage;
 
 /// Stages a change set: only this session sees the package with it, until a person applies it. The set: `schemaVersion` (1.1),
 /// `targetType`, `mode`, `operations` (`op` upsert or delete, `targetType`, `target`, `payload`), and `revisions` copied from the
@@ -78,7 +78,9 @@ fn change_set_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-impl Tool for ChangeStage {
+impl PackageAnswer for Output {}
+
+impl PackageTool for ChangeStage {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "builder.change.stage";
@@ -94,23 +96,21 @@ impl Tool for ChangeStage {
             })
         };
         vec![
-            Example {
-                says: "a new asset",
-                arguments: set(json!({
+            PACKAGE.example(
+                "a new asset",
+                set(json!({
                     "op": "upsert", "targetType": "asset", "target": {"path": "assets/new.md"},
                     "payload": {"content": "# New\n"}, "reason": "asked for",
                 })),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Data(&[
+                Expect::Data(&[
                     ("/changeSetId", "\"cs-1\""),
                     ("/status", "\"staged\""),
                     ("/objects/0", "\"asset:assets/new.md\""),
                 ]),
-            },
-            Example {
-                says: "a new asset, validated at once",
-                arguments: {
+            ),
+            PACKAGE.example(
+                "a new asset, validated at once",
+                {
                     let mut arguments = set(json!({
                         "op": "upsert", "targetType": "asset", "target": {"path": "assets/new.md"},
                         "payload": {"content": "# New\n"},
@@ -118,35 +118,26 @@ impl Tool for ChangeStage {
                     arguments["validate"] = json!(true);
                     arguments
                 },
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Data(&[("/status", "\"validated\""), ("/validation/valid", "true")]),
-            },
-            Example {
-                says: "a change of what is there, without the revision that was read",
-                arguments: set(json!({
+                Expect::Data(&[("/status", "\"validated\""), ("/validation/valid", "true")]),
+            ),
+            PACKAGE.example(
+                "a change of what is there, without the revision that was read",
+                set(json!({
                     "op": "upsert", "targetType": "asset", "target": {"path": "assets/guide.md"},
                     "payload": {"content": "# Other\n"},
                 })),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Fails(ErrorKind::Validation),
-            },
+                Expect::Fails(ErrorKind::Validation),
+            ),
         ]
     }
 
-    fn render(&self, output: &Output) -> String {
-        told(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+    async fn run(&self, ctx: &Ctx<'_>, package: &ProjectPackage, input: Input) -> Result<Output, ToolError> {
         let session = staging_session(ctx, input.session_id)?;
-        let shelf = shelf(&self.0, ctx)?;
-        let mut staged = shelf.stage(&session, &Value::Object(input.change_set)).await?;
+        let mut staged = package.stage(&session, &Value::Object(input.change_set)).await?;
         let mut validation = None;
         if input.validate {
             let number = set_number(&staged.change_set_id)?;
-            let found = shelf.validate(Whose::Session(&session), Some(number)).await?;
+            let found = package.validate(Whose::Session(&session), Some(number)).await?;
             staged.status = found.status;
             let Report { valid, schema_failed, errors, mut warnings, .. } = found.report;
             // Each fact once: what was found while it was staged is found again.

@@ -1,16 +1,15 @@
 //! `builder.change.undo`
 
-use crate::packages::Packages;
-use crate::packages::Undone;
+use crate::packages::{ProjectPackage, Undone};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Callers, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Callers, Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
 use super::given::{APPLIED, PACKAGE};
-use super::shelf;
+use super::tool::{PackageAnswer, PackageTool};
 
-pub(crate) struct ChangeUndo(pub(crate) Packages);
+pub(crate) struct ChangeUndo;
 
 /// Takes back a change that was applied to the package. What somebody has changed elsewhere since stays; where both touch,
 /// nothing is changed. Only a person may.
@@ -22,7 +21,17 @@ pub(crate) struct Input {
     moment: i64,
 }
 
-impl Tool for ChangeUndo {
+impl PackageAnswer for Undone {
+    fn text(&self) -> String {
+        let files = self.files.join(", ");
+        match self.moment {
+            Some(moment) => format!("change {} is taken back by change {moment}: {files}", self.undoes),
+            None => format!("nothing is different: change {} had been taken back by others", self.undoes),
+        }
+    }
+}
+
+impl PackageTool for ChangeUndo {
     type Input = Input;
     type Output = Undone;
     const NAME: &'static str = "builder.change.undo";
@@ -31,32 +40,16 @@ impl Tool for ChangeUndo {
 
     fn examples(&self) -> Vec<Example> {
         vec![
-            Example {
-                says: "the last one",
-                arguments: json!({"moment": 2}),
-                files: PACKAGE.0,
-                before: APPLIED,
-                expect: Expect::Data(&[("/undoes", "2"), ("/files/0", "\"assets/new.md\"")]),
-            },
-            Example {
-                says: "the first import",
-                arguments: json!({"moment": 1}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Fails(ErrorKind::Conflict),
-            },
+            APPLIED.example(
+                "the last one",
+                json!({"moment": 2}),
+                Expect::Data(&[("/undoes", "2"), ("/files/0", "\"assets/new.md\"")]),
+            ),
+            PACKAGE.example("the first import", json!({"moment": 1}), Expect::Fails(ErrorKind::Conflict)),
         ]
     }
 
-    fn render(&self, output: &Undone) -> String {
-        let files = output.files.join(", ");
-        match output.moment {
-            Some(moment) => format!("change {} is taken back by change {moment}: {files}", output.undoes),
-            None => format!("nothing is different: change {} had been taken back by others", output.undoes),
-        }
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Undone, ToolError> {
-        Ok(shelf(&self.0, ctx)?.undo(input.moment).await?)
+    async fn run(&self, _: &Ctx<'_>, package: &ProjectPackage, input: Input) -> Result<Undone, ToolError> {
+        Ok(package.undo(input.moment).await?)
     }
 }

@@ -1,16 +1,16 @@
 //! `builder.change.validate`
 
-use crate::packages::Packages;
-use crate::packages::Validated;
+use crate::packages::{ProjectPackage, Validated};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
 use super::given::{PACKAGE, STAGED};
-use super::{of_whom, shelf, told};
+use super::of_whom;
+use super::tool::{PackageAnswer, PackageTool};
 
-pub(crate) struct ChangeValidate(pub(crate) Packages);
+pub(crate) struct ChangeValidate;
 
 /// Says of a staged change set whether it could be applied: its schema, the rules of packages, references, impact and
 /// security, in that order. Each finding has a place, a code, what was expected and what was found, and a hint.
@@ -23,7 +23,9 @@ pub(crate) struct Input {
     change_set_id: Option<String>,
 }
 
-impl Tool for ChangeValidate {
+impl PackageAnswer for Validated {}
+
+impl PackageTool for ChangeValidate {
     type Input = Input;
     type Output = Validated;
     const NAME: &'static str = "builder.change.validate";
@@ -32,30 +34,17 @@ impl Tool for ChangeValidate {
 
     fn examples(&self) -> Vec<Example> {
         vec![
-            Example {
-                says: "one that may be applied",
-                arguments: json!({"changeSetId": "cs-1"}),
-                files: PACKAGE.0,
-                before: STAGED,
-                expect: Expect::Data(&[("/valid", "true"), ("/schemaFailed", "false"), ("/status", "\"validated\"")]),
-            },
-            Example {
-                says: "nothing is staged",
-                arguments: json!({}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Fails(ErrorKind::Validation),
-            },
+            STAGED.example(
+                "one that may be applied",
+                json!({"changeSetId": "cs-1"}),
+                Expect::Data(&[("/valid", "true"), ("/schemaFailed", "false"), ("/status", "\"validated\"")]),
+            ),
+            PACKAGE.example("nothing is staged", json!({}), Expect::Fails(ErrorKind::Validation)),
         ]
     }
 
-    fn render(&self, output: &Validated) -> String {
-        told(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Validated, ToolError> {
-        let shelf = shelf(&self.0, ctx)?;
+    async fn run(&self, ctx: &Ctx<'_>, package: &ProjectPackage, input: Input) -> Result<Validated, ToolError> {
         let set = input.change_set_id.as_deref();
-        of_whom(ctx, input.session_id, set, async |whose, number| shelf.validate(whose, number).await).await
+        of_whom(ctx, input.session_id, set, async |whose, number| package.validate(whose, number).await).await
     }
 }

@@ -1,16 +1,17 @@
 //! `builder.context.get`
 
 use crate::envelope::{Mode, TargetType};
-use crate::packages::Packages;
+use crate::packages::ProjectPackage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError, WorkflowRef};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError, WorkflowRef};
 
 use super::given::PACKAGE;
-use super::{Workflow, session, shelf, told, workflow_of};
+use super::tool::{PackageAnswer, PackageTool};
+use super::{Workflow, session, workflow_of};
 
-pub(crate) struct ContextGet(pub(crate) Packages);
+pub(crate) struct ContextGet;
 
 /// Returns the context for work on one object of the package: the object, what it depends on, the rules that the validator
 /// checks, and the tools that may be used. Each fact is there once: `node_meta` and `adjacent_edges` of a step leave out what
@@ -43,13 +44,18 @@ pub(crate) struct Output {
     number: Option<Option<i64>>,
 }
 
-impl Output {
-    fn target_revision(&self) -> Option<String> {
+impl PackageAnswer for Output {
+    fn revision(&self) -> Option<String> {
         self.revision_info.get("target").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn workflow(&self) -> Option<WorkflowRef> {
+        let revision = self.revision_info.get("revisions").and_then(|all| all.get("workflowRevision")?.as_str());
+        self.number.map(|number| WorkflowRef { number, revision: revision.map(str::to_owned) })
     }
 }
 
-impl Tool for ContextGet {
+impl PackageTool for ContextGet {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "builder.context.get";
@@ -58,49 +64,31 @@ impl Tool for ContextGet {
 
     fn examples(&self) -> Vec<Example> {
         vec![
-            Example {
-                says: "to make a step better",
-                arguments: json!({"targetType": "step", "targetId": "begin", "mode": "optimize", "workflowId": "main"}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Data(&[
+            PACKAGE.example(
+                "to make a step better",
+                json!({"targetType": "step", "targetId": "begin", "mode": "optimize", "workflowId": "main"}),
+                Expect::Data(&[
                     ("/session_meta/workflow_id", "\"main\""),
                     ("/target_snapshot/step_path", "\"steps/begin.md\""),
                     ("/tool_capabilities/allow_write", "false"),
                 ]),
-            },
-            Example {
-                says: "an agent that is not there",
-                arguments: json!({"targetType": "agent", "targetId": "bob", "mode": "optimize"}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Fails(ErrorKind::NotFound),
-            },
+            ),
+            PACKAGE.example(
+                "an agent that is not there",
+                json!({"targetType": "agent", "targetId": "bob", "mode": "optimize"}),
+                Expect::Fails(ErrorKind::NotFound),
+            ),
         ]
     }
 
-    fn render(&self, output: &Output) -> String {
-        told(output)
-    }
-
-    fn revision(&self, output: &Output) -> Option<String> {
-        output.target_revision()
-    }
-
-    fn workflow(&self, output: &Output) -> Option<WorkflowRef> {
-        let revision = output.revision_info.get("revisions").and_then(|all| all.get("workflowRevision")?.as_str());
-        output.number.map(|number| WorkflowRef { number, revision: revision.map(str::to_owned) })
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+    async fn run(&self, ctx: &Ctx<'_>, package: &ProjectPackage, input: Input) -> Result<Output, ToolError> {
         let workflow = workflow_of(ctx, input.workflow_id);
         let tools = ctx.catalog.tools().into_iter().filter(|tool| tool.name.starts_with("builder."));
         // As the caller calls them.
         let allowed: Vec<String> = tools.filter_map(|tool| ctx.catalog.called(&tool.name)).collect();
         let allowed: Vec<&str> = allowed.iter().map(String::as_str).collect();
         let (kind, id, session) = (input.target_type, &input.target_id, session(ctx));
-        let shelf = shelf(&self.0, ctx)?;
-        let (envelope, workflow) = shelf.context(kind, id, workflow.as_ref(), input.mode, &allowed, session).await?;
+        let (envelope, workflow) = package.context(kind, id, workflow.as_ref(), input.mode, &allowed, session).await?;
         let mut output: Output = serde_json::from_value(envelope).map_err(ToolError::internal)?;
         output.number = workflow.map(|(number, _)| number);
         Ok(output)

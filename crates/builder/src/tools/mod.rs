@@ -13,18 +13,15 @@ pub(crate) mod package_import;
 pub(crate) mod refs_find;
 pub(crate) mod schema_read;
 pub(crate) mod step_read;
+mod tool;
 pub(crate) mod workflow_read;
 
-use std::collections::BTreeMap;
-
-use crate::packages::Packages;
-use crate::packages::{PackageError, ProjectPackage, Revisions, Snapshot, Whose, WorkflowName};
+use crate::packages::{PackageError, Packages, Whose, WorkflowName};
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use toolhost_contract::{AnyTool, CallerKind, Ctx, ErrorCode, ErrorKind, ToolError, WorkflowRef};
-use toolhost_store::Who;
+use serde::Deserialize;
+use toolhost_contract::{AnyTool, CallerKind, Ctx, ErrorCode, ErrorKind, ToolError};
+
+use self::tool::on;
 
 /// A workflow: its number, as `meta.workflowId` tells it, or its id in the package.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -40,72 +37,6 @@ impl From<Workflow> for WorkflowName {
             Workflow::Number(number) => Self::Number(number),
             Workflow::Id(id) => Self::Id(id),
         }
-    }
-}
-
-/// An object that was read: its fields, and what a change of it has to say.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Read<T> {
-    #[serde(flatten)]
-    object: T,
-    /// Sent along as `revisions` of a change set, they say what it was made against.
-    revisions: Revisions,
-    /// Of an agent and an asset: the revisions of the workflows that refer to it. A set that renames or deletes it changes those,
-    /// too, and takes these as `extensions: {"baseRevisions": …}`.
-    #[serde(rename = "baseRevisions", default, skip_serializing_if = "BTreeMap::is_empty")]
-    base_revisions: BTreeMap<String, String>,
-    /// Whether this shows what the session has staged, and not yet what everybody sees.
-    drafted: bool,
-    /// Where the session's drafts do not go together with what others have changed since.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    problems: Vec<String>,
-    #[serde(skip)]
-    target: String,
-    #[serde(skip)]
-    workflow: Option<WorkflowRef>,
-}
-
-impl<T: DeserializeOwned + Serialize> Read<T> {
-    fn new(read: Snapshot) -> Result<Self, ToolError> {
-        let workflow =
-            read.workflow.map(|(number, _)| WorkflowRef { number, revision: read.workflow_revision.clone() });
-        Ok(Self {
-            object: serde_json::from_value(read.data).map_err(ToolError::internal)?,
-            revisions: read.revisions,
-            base_revisions: read.base_revisions,
-            drafted: read.drafted,
-            problems: read.problems.iter().map(ToString::to_string).collect(),
-            target: read.target_revision,
-            workflow,
-        })
-    }
-
-    fn text(&self) -> String {
-        told(self)
-    }
-}
-
-/// The package of the caller's project, changed in the caller's name.
-fn shelf(packages: &Packages, ctx: &Ctx<'_>) -> Result<ProjectPackage, ToolError> {
-    let call = ctx.call;
-    if has_zero(&call.arguments) {
-        // PostgreSQL keeps no such text, and no name of a package has one.
-        return Err(ToolError::new(ErrorKind::Validation, "a text has a zero character").hint("leave it out"));
-    }
-    Ok(packages.shelf(Who {
-        project_id: call.scope.project_id,
-        user_id: call.scope.user_id,
-        name: call.caller.persona.clone(),
-        call_id: call.id.to_string(),
-    })?)
-}
-
-fn has_zero(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.contains('\0'),
-        Value::Array(items) => items.iter().any(has_zero),
-        Value::Object(fields) => fields.iter().any(|(name, value)| name.contains('\0') || has_zero(value)),
-        _ => false,
     }
 }
 
@@ -159,43 +90,21 @@ fn set_number(id: &str) -> Result<i64, ToolError> {
     })
 }
 
-/// An answer as text: documents as they are, the rest as JSON.
-fn told(value: &impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(Value::Object(fields)) => sections(&fields),
-        Ok(other) => other.to_string(),
-        Err(error) => format!("the answer cannot be shown: {error}"),
-    }
-}
-
-fn sections(fields: &Map<String, Value>) -> String {
-    let mut text = String::new();
-    for (name, value) in fields {
-        match value {
-            Value::String(long) if long.contains('\n') => text.push_str(&format!("## {name}\n{long}\n\n")),
-            Value::String(short) => text.push_str(&format!("{name}: {short}\n")),
-            Value::Null => {}
-            other => text.push_str(&format!("{name}: {other:#}\n")),
-        }
-    }
-    text.trim_end().to_owned()
-}
-
 /// Every tool for packages, in the order lists show them.
 pub fn all(packages: &Packages) -> Vec<Box<dyn AnyTool>> {
     vec![
-        Box::new(context_get::ContextGet(packages.clone())),
-        Box::new(workflow_read::WorkflowRead(packages.clone())),
-        Box::new(step_read::StepRead(packages.clone())),
-        Box::new(agent_read::AgentRead(packages.clone())),
-        Box::new(asset_read::AssetRead(packages.clone())),
-        Box::new(refs_find::RefsFind(packages.clone())),
+        on(packages, context_get::ContextGet),
+        on(packages, workflow_read::WorkflowRead),
+        on(packages, step_read::StepRead),
+        on(packages, agent_read::AgentRead),
+        on(packages, asset_read::AssetRead),
+        on(packages, refs_find::RefsFind),
         Box::new(schema_read::SchemaRead),
-        Box::new(change_stage::ChangeStage(packages.clone())),
-        Box::new(change_validate::ChangeValidate(packages.clone())),
-        Box::new(change_discard::ChangeDiscard(packages.clone())),
-        Box::new(change_apply::ChangeApply(packages.clone())),
-        Box::new(change_undo::ChangeUndo(packages.clone())),
-        Box::new(package_import::PackageImport(packages.clone())),
+        on(packages, change_stage::ChangeStage),
+        on(packages, change_validate::ChangeValidate),
+        on(packages, change_discard::ChangeDiscard),
+        on(packages, change_apply::ChangeApply),
+        on(packages, change_undo::ChangeUndo),
+        on(packages, package_import::PackageImport),
     ]
 }

@@ -1,18 +1,18 @@
 //! `builder.package.import`
 
 use crate::limits::{FILE_BYTES_MAX, FILES_MAX, PACKAGE_BYTES_MAX, Size};
-use crate::packages::Packages;
+use crate::packages::ProjectPackage;
 use crate::{Files, MANIFEST, Package};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_contract::workspace::{EntryKind, ListQuery, ReadSpan, WsPath};
-use toolhost_contract::{Callers, Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError};
+use toolhost_contract::{Callers, Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
-use super::given::PACKAGE;
-use super::{shelf, told};
+use super::given::FOLDER;
+use super::tool::{PackageAnswer, PackageTool};
 
-pub(crate) struct PackageImport(pub(crate) Packages);
+pub(crate) struct PackageImport;
 
 /// Imports a workflow package from a folder of the workspace into the project. Only an owner of the project may, and only a
 /// person.
@@ -38,7 +38,9 @@ pub(crate) struct Output {
     warnings: Vec<String>,
 }
 
-impl Tool for PackageImport {
+impl PackageAnswer for Output {}
+
+impl PackageTool for PackageImport {
     type Input = Input;
     type Output = Output;
     const NAME: &'static str = "builder.package.import";
@@ -47,35 +49,23 @@ impl Tool for PackageImport {
 
     fn examples(&self) -> Vec<Example> {
         vec![
-            Example {
-                says: "from a folder",
-                arguments: json!({"path": "pkg"}),
-                files: PACKAGE.0,
-                before: &[],
-                expect: Expect::Data(&[("/workflows", "1"), ("/agents", "1"), ("/assets", "1"), ("/moment", "1")]),
-            },
-            Example {
-                says: "a folder without a package",
-                arguments: json!({"path": "."}),
-                files: PACKAGE.0,
-                before: &[],
-                expect: Expect::Fails(ErrorKind::Validation),
-            },
+            FOLDER.example(
+                "from a folder",
+                json!({"path": "pkg"}),
+                Expect::Data(&[("/workflows", "1"), ("/agents", "1"), ("/assets", "1"), ("/moment", "1")]),
+            ),
+            FOLDER.example("a folder without a package", json!({"path": "."}), Expect::Fails(ErrorKind::Validation)),
         ]
     }
 
-    fn render(&self, output: &Output) -> String {
-        told(output)
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+    async fn run(&self, ctx: &Ctx<'_>, package: &ProjectPackage, input: Input) -> Result<Output, ToolError> {
         let folder = WsPath::parse(&input.path)?;
         let files = read_folder(ctx, &folder).await?;
         if !files.contains_key(MANIFEST) {
             return Err(ToolError::new(ErrorKind::Validation, format!("there is no `{MANIFEST}` in `{folder}`"))
                 .hint("name the folder that it is in"));
         }
-        let brought = shelf(&self.0, ctx)?.import(&Package::read(files), input.replace, Size::default()).await?;
+        let brought = package.import(&Package::read(files), input.replace, Size::default()).await?;
         Ok(Output {
             files: brought.files,
             workflows: brought.workflows,

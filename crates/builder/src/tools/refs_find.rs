@@ -1,17 +1,17 @@
 //! `builder.refs.find`
 
-use crate::packages::FoundRefs;
-use crate::packages::Packages;
+use crate::packages::{FoundRefs, ProjectPackage};
 use crate::refs::{Locator, Object};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError, did_you_mean};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError, did_you_mean};
 
 use super::given::PACKAGE;
-use super::{session, shelf};
+use super::session;
+use super::tool::{PackageAnswer, PackageTool};
 
-pub(crate) struct RefsFind(pub(crate) Packages);
+pub(crate) struct RefsFind;
 
 /// Finds what refers to a workflow, step, agent, asset or variable, and what it refers to: each reference with its file,
 /// its place and its kind.
@@ -48,42 +48,10 @@ fn names(objects: &[Object]) -> String {
     objects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-impl Tool for RefsFind {
-    type Input = Input;
-    type Output = FoundRefs;
-    const NAME: &'static str = "builder.refs.find";
-    const TITLE: &'static str = "Find references";
-    const FACTS: Facts = Facts::READS;
-
-    fn examples(&self) -> Vec<Example> {
-        vec![
-            Example {
-                says: "who uses an agent",
-                arguments: json!({"locator": {"type": "id", "value": "ada"}}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Data(&[("/objects/0", "\"agent:ada\""), ("/inbound/0/from", "\"step:main/begin\"")]),
-            },
-            Example {
-                says: "who mentions an asset",
-                arguments: json!({"locator": {"type": "path", "value": "assets/guide.md"}}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Data(&[("/inbound/0/kind", "\"asset\""), ("/inbound/0/file", "\"steps/begin.md\"")]),
-            },
-            Example {
-                says: "nothing of that name",
-                arguments: json!({"locator": {"type": "id", "value": "nobody"}}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Fails(ErrorKind::NotFound),
-            },
-        ]
-    }
-
-    fn render(&self, output: &FoundRefs) -> String {
-        let mut text = format!("{} of {}\n", NAMES.join(" and "), names(&output.refs.objects));
-        for (name, refs) in NAMES.into_iter().zip([&output.refs.inbound, &output.refs.outbound]) {
+impl PackageAnswer for FoundRefs {
+    fn text(&self) -> String {
+        let mut text = format!("{} of {}\n", NAMES.join(" and "), names(&self.refs.objects));
+        for (name, refs) in NAMES.into_iter().zip([&self.refs.inbound, &self.refs.outbound]) {
             text.push_str(&format!("{name}: {}\n", refs.len()));
             for one in refs {
                 let line = one.line.map(|line| format!(":{line}")).unwrap_or_default();
@@ -93,13 +61,41 @@ impl Tool for RefsFind {
                 text.push_str(&format!("  {from} -> {to} ({kind}) in {}{line}{}{missing}\n", one.file, one.pointer));
             }
         }
-        if output.truncated {
+        if self.truncated {
             text.push_str("there are more: name one object to see those of it alone\n");
         }
         text
     }
+}
 
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<FoundRefs, ToolError> {
+impl PackageTool for RefsFind {
+    type Input = Input;
+    type Output = FoundRefs;
+    const NAME: &'static str = "builder.refs.find";
+    const TITLE: &'static str = "Find references";
+    const FACTS: Facts = Facts::READS;
+
+    fn examples(&self) -> Vec<Example> {
+        vec![
+            PACKAGE.example(
+                "who uses an agent",
+                json!({"locator": {"type": "id", "value": "ada"}}),
+                Expect::Data(&[("/objects/0", "\"agent:ada\""), ("/inbound/0/from", "\"step:main/begin\"")]),
+            ),
+            PACKAGE.example(
+                "who mentions an asset",
+                json!({"locator": {"type": "path", "value": "assets/guide.md"}}),
+                Expect::Data(&[("/inbound/0/kind", "\"asset\""), ("/inbound/0/file", "\"steps/begin.md\"")]),
+            ),
+            PACKAGE.example(
+                "nothing of that name",
+                json!({"locator": {"type": "id", "value": "nobody"}}),
+                Expect::Fails(ErrorKind::NotFound),
+            ),
+        ]
+    }
+
+    async fn run(&self, ctx: &Ctx<'_>, package: &ProjectPackage, input: Input) -> Result<FoundRefs, ToolError> {
         let value = input.locator.value;
         let locator = match input.locator.kind {
             WhereKind::Path => Locator::Path(value),
@@ -112,10 +108,9 @@ impl Tool for RefsFind {
             Locator::Id(name) | Locator::Path(name) => name.clone(),
             Locator::Object(_) => String::new(),
         };
-        let shelf = shelf(&self.0, ctx)?;
-        let found = shelf.find_refs(&locator, session(ctx)).await?;
+        let found = package.find_refs(&locator, session(ctx)).await?;
         if found.refs.objects.is_empty() && found.refs.inbound.is_empty() {
-            let near = did_you_mean(&shelf.near_names(&named, session(ctx)).await?);
+            let near = did_you_mean(&package.near_names(&named, session(ctx)).await?);
             let message = format!("there is nothing with the {locator} in the package{near}");
             return Err(ToolError::new(ErrorKind::NotFound, message)
                 .hint("an id is that of a workflow, a node, an agent or a variable; a path is that of a file"));

@@ -1,16 +1,17 @@
 //! `builder.step.read`
 
 use crate::envelope::TargetType;
-use crate::packages::Packages;
+use crate::packages::ProjectPackage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError, WorkflowRef};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
+use super::Workflow;
 use super::given::PACKAGE;
-use super::{Read, Workflow, session, shelf};
+use super::tool::{PackageTool, Read};
 
-pub(crate) struct StepRead(pub(crate) Packages);
+pub(crate) struct StepRead;
 
 /// Reads a step of a workflow: its text and its place in the graph. Name it by its node or by its file.
 #[derive(Deserialize, JsonSchema)]
@@ -35,7 +36,7 @@ pub(crate) struct Object {
     adjacent_edges: Vec<Value>,
 }
 
-impl Tool for StepRead {
+impl PackageTool for StepRead {
     type Input = Input;
     type Output = Read<Object>;
     const NAME: &'static str = "builder.step.read";
@@ -44,44 +45,25 @@ impl Tool for StepRead {
 
     fn examples(&self) -> Vec<Example> {
         vec![
-            Example {
-                says: "by its node",
-                arguments: json!({"workflowId": "main", "nodeId": "begin"}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Data(&[("/step_path", "\"steps/begin.md\""), ("/node_meta/agentId", "\"ada\"")]),
-            },
-            Example {
-                says: "by its file",
-                arguments: json!({"workflowId": 1, "stepPath": "steps/begin.md"}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Data(&[("/node_meta/id", "\"begin\"")]),
-            },
-            Example {
-                says: "a node that is not there",
-                arguments: json!({"workflowId": "main", "nodeId": "other"}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Fails(ErrorKind::NotFound),
-            },
+            PACKAGE.example(
+                "by its node",
+                json!({"workflowId": "main", "nodeId": "begin"}),
+                Expect::Data(&[("/step_path", "\"steps/begin.md\""), ("/node_meta/agentId", "\"ada\"")]),
+            ),
+            PACKAGE.example(
+                "by its file",
+                json!({"workflowId": 1, "stepPath": "steps/begin.md"}),
+                Expect::Data(&[("/node_meta/id", "\"begin\"")]),
+            ),
+            PACKAGE.example(
+                "a node that is not there",
+                json!({"workflowId": "main", "nodeId": "other"}),
+                Expect::Fails(ErrorKind::NotFound),
+            ),
         ]
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        output.text()
-    }
-
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        Some(output.target.clone())
-    }
-
-    fn workflow(&self, output: &Self::Output) -> Option<WorkflowRef> {
-        output.workflow.clone()
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
-        let workflow = input.workflow_id.into();
+    async fn run(&self, ctx: &Ctx<'_>, package: &ProjectPackage, input: Input) -> Result<Self::Output, ToolError> {
         // Not a rule of the schema: providers of models refuse a tool whose schema has one at its top.
         let id = match (input.node_id, input.step_path) {
             (Some(id), None) | (None, Some(id)) => id,
@@ -90,6 +72,6 @@ impl Tool for StepRead {
                 return Err(ToolError::new(ErrorKind::Validation, how).hint("pass one of `nodeId` and `stepPath`"));
             }
         };
-        Read::new(shelf(&self.0, ctx)?.read(TargetType::Step, &id, Some(&workflow), session(ctx)).await?)
+        Read::object(ctx, package, TargetType::Step, &id, Some(input.workflow_id.into())).await
     }
 }

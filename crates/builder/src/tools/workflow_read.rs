@@ -1,16 +1,17 @@
 //! `builder.workflow.read`
 
 use crate::envelope::TargetType;
-use crate::packages::Packages;
+use crate::packages::ProjectPackage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Tool, ToolError, WorkflowRef};
+use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, ToolError};
 
 use super::given::PACKAGE;
-use super::{Read, Workflow, session, shelf, workflow_of};
+use super::tool::{PackageTool, Read};
+use super::{Workflow, workflow_of};
 
-pub(crate) struct WorkflowRead(pub(crate) Packages);
+pub(crate) struct WorkflowRead;
 
 /// Reads a workflow: its document, its graph and a line for each step.
 #[derive(Deserialize, JsonSchema)]
@@ -32,7 +33,7 @@ pub(crate) struct Object {
     about: Option<Value>,
 }
 
-impl Tool for WorkflowRead {
+impl PackageTool for WorkflowRead {
     type Input = Input;
     type Output = Read<Object>;
     const NAME: &'static str = "builder.workflow.read";
@@ -41,48 +42,22 @@ impl Tool for WorkflowRead {
 
     fn examples(&self) -> Vec<Example> {
         vec![
-            Example {
-                says: "by its id",
-                arguments: json!({"workflowId": "main"}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Data(&[
-                    ("/graph_json/entryNodeId", "\"begin\""),
-                    ("/step_index/0/node_id", "\"begin\""),
-                ]),
-            },
-            Example {
-                says: "by its number",
-                arguments: json!({"workflowId": 1}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Data(&[("/drafted", "false")]),
-            },
-            Example {
-                says: "one that is not there",
-                arguments: json!({"workflowId": "other"}),
-                files: PACKAGE.0,
-                before: PACKAGE.1,
-                expect: Expect::Fails(ErrorKind::NotFound),
-            },
+            PACKAGE.example(
+                "by its id",
+                json!({"workflowId": "main"}),
+                Expect::Data(&[("/graph_json/entryNodeId", "\"begin\""), ("/step_index/0/node_id", "\"begin\"")]),
+            ),
+            PACKAGE.example("by its number", json!({"workflowId": 1}), Expect::Data(&[("/drafted", "false")])),
+            PACKAGE.example(
+                "one that is not there",
+                json!({"workflowId": "other"}),
+                Expect::Fails(ErrorKind::NotFound),
+            ),
         ]
     }
 
-    fn render(&self, output: &Self::Output) -> String {
-        output.text()
-    }
-
-    fn revision(&self, output: &Self::Output) -> Option<String> {
-        Some(output.target.clone())
-    }
-
-    fn workflow(&self, output: &Self::Output) -> Option<WorkflowRef> {
-        output.workflow.clone()
-    }
-
-    async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Self::Output, ToolError> {
+    async fn run(&self, ctx: &Ctx<'_>, package: &ProjectPackage, input: Input) -> Result<Self::Output, ToolError> {
         let asked = Some(input.workflow_id).filter(|asked| !matches!(asked, Workflow::Id(id) if id.is_empty()));
-        let name = workflow_of(ctx, asked);
-        Read::new(shelf(&self.0, ctx)?.read(TargetType::Workflow, "", name.as_ref(), session(ctx)).await?)
+        Read::object(ctx, package, TargetType::Workflow, "", workflow_of(ctx, asked)).await
     }
 }

@@ -201,11 +201,15 @@ fn definitions(grammar: &Grammar, text: &str, bytes_max: usize) -> Result<String
     let mut found = String::new();
     let mut cursor = tree.walk();
     // With a cursor, not by recursion: nesting in a file has no limit, our stack has.
-    let mut function_depth = 0;
+    let (mut function_depth, mut last_row) = (0, None);
     loop {
         let node = cursor.node();
-        if grammar.definitions.contains(&node.kind()) && function_depth == 0 && worth_showing(node) {
-            let row = node.start_position().row;
+        let is_shown = grammar.definitions.contains(&node.kind()) && function_depth == 0 && worth_showing(node);
+        // A line may have several definitions, such as `typedef struct { … } t;`.
+        if is_shown
+            && let row = row_of_name(node)
+            && last_row.replace(row) != Some(row)
+        {
             let line = lines.get(row).copied().unwrap_or_default().trim_end().trim_end_matches('{');
             if !add(&mut found, row, line, bytes_max) {
                 return Ok(found);
@@ -246,15 +250,33 @@ fn is_function(node: Node<'_>) -> bool {
     )
 }
 
+/// C and C++ often have the type of a function, or the parameters of a template, on the lines before its name.
+fn row_of_name(node: Node<'_>) -> usize {
+    let mut named = node;
+    loop {
+        let inner = match named.kind() {
+            "template_declaration" | "reference_declarator" => named.named_children(&mut named.walk()).last(),
+            "function_definition" | "declaration" | "function_declarator" | "pointer_declarator" => {
+                named.child_by_field_name("declarator")
+            }
+            _ => None,
+        };
+        match inner {
+            Some(inner) => named = inner,
+            None => return named.start_position().row,
+        }
+    }
+}
+
 fn worth_showing(node: Node<'_>) -> bool {
+    // The line of a template is that of the definition in it.
+    if node.parent().is_some_and(|parent| parent.kind() == "template_declaration") {
+        return false;
+    }
     match node.kind() {
         // `struct x *p` only names a structure.
         "struct_specifier" | "enum_specifier" | "union_specifier" | "class_specifier" => {
             node.child_by_field_name("body").is_some()
-        }
-        // What the template holds is shown on the same line.
-        "function_definition" | "alias_declaration" => {
-            node.parent().is_none_or(|parent| parent.kind() != "template_declaration")
         }
         // A constant is worth a line at the top of a module only.
         "lexical_declaration" => {

@@ -76,12 +76,16 @@ async fn c() {
     let expected =
         ["#define MAX(a, b) ((a) > (b) ? (a) : (b))", "struct s { int a; };", "enum e { A };", "int main(void)"];
     check("a.c", text, &expected).await;
+    let text = "static struct s *\nfind(int id)\n{\n    return 0;\n}\nint\nmain(void)\n{\n}\ntypedef struct {\n    int a;\n} t;\n";
+    check("b.c", text, &["find(int id)", "main(void)", "typedef struct"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cpp() {
     let text = "namespace n {\nclass A {\n  void m() {}\n};\n}\ntemplate <typename T>\nT f(T x) {\n  return x;\n}\n";
-    check("a.cpp", text, &["namespace n", "class A", "  void m() {}", "template <typename T>"]).await;
+    check("a.cpp", text, &["namespace n", "class A", "  void m() {}", "T f(T x)"]).await;
+    let text = "template <typename T>\nclass B {\n  B &\n  operator=(B x) {}\n};\ntemplate <typename T> T *\ng() {}\ntemplate <typename T>\nusing C = B<T>;\nB &\nref() {}\n";
+    check("b.cpp", text, &["class B", "  operator=(B x) {}", "g() {}", "using C = B<T>;", "ref() {}"]).await;
 }
 
 /// Not every line that looks like a heading is one.
