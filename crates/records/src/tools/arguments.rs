@@ -30,7 +30,7 @@ pub(crate) struct OfPage {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OfTicket {
-    /// Which one, such as TKT-001; the one this session is about if left out.
+    /// Such as TKT-001. Default: the ticket of this session.
     ticket_id: Option<String>,
 }
 

@@ -9,4 +9,5 @@ mod outline;
 mod pages;
 mod read;
 mod room;
+mod symbols;
 mod write;
