@@ -386,7 +386,7 @@ fn tables(family: &str, data: &Value) -> bool {
         table(name, items);
     }
     if let Some(cursor) = fields.get("nextCursor").and_then(Value::as_str) {
-        print::note(format_args!("there are more: add --cursor {cursor}"));
+        print::aside(format_args!("there are more: add --cursor {cursor}"));
     }
     true
 }
@@ -394,7 +394,7 @@ fn tables(family: &str, data: &Value) -> bool {
 fn table(name: &str, items: &[Value]) {
     if items.is_empty() {
         let name = if name == "items" { "records" } else { name };
-        print::note(format_args!("no {name}"));
+        print::aside(format_args!("no {name}"));
         return;
     }
     let cell = |item: &Value, fields: &[&str]| -> Option<String> {
