@@ -181,3 +181,19 @@ async fn a_definition_whose_end_is_uncertain_is_not_replaced() {
     let error = refused(&house, "file.edit", neither, ErrorKind::Validation).await;
     assert!(error.message.contains("/edits/0/search"), "{error:?}");
 }
+
+/// A file may nest as deep as its length lets it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deep_file_has_symbols_too() {
+    let depth = 20_000;
+    let text = format!("{}fn last() {{}}{}", "mod a {\n".repeat(depth), "}".repeat(depth));
+    let house = house(&[("deep.rs", text.as_bytes())]).await;
+    let symbol = format!("{}last", "a::".repeat(100));
+    let found = house.data("file.read", json!({ "path": "deep.rs", "symbol": symbol })).await;
+    assert_eq!(found["firstLine"], depth + 1, "{found}");
+    let several = json!({ "path": "deep.rs", "symbol": "a::a" });
+    let error = refused(&house, "file.read", several, ErrorKind::Validation).await;
+    assert!(error.message.contains("and 19989 more") && error.message.len() < 4096, "{}", error.message.len());
+    let none = json!({ "path": "deep.rs", "symbol": "a::lost" });
+    refused(&house, "file.read", none, ErrorKind::Validation).await;
+}
