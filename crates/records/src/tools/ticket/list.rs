@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 use toolhost_contract::{Ctx, Example, Expect, Facts, ToolError};
 
+use crate::text::check_text;
 use crate::tools::arguments::{InOrder, OfPage};
 use crate::tools::given;
 use crate::tools::tool::{Listed, RecordTool};
@@ -25,6 +26,7 @@ pub(crate) struct Input {
     /// Only those of this priority.
     priority: Option<Priority>,
     /// Only those assigned to this persona or person.
+    #[schemars(length(min = 1, max = 200))]
     assignee: Option<String>,
     #[serde(flatten)]
     order: InOrder,
@@ -64,6 +66,7 @@ impl RecordTool for List {
 
     async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
         let state = input.state.map(|state| state.as_str().to_owned());
+        input.assignee.as_deref().map(|name| check_text(name, "assignee")).transpose()?;
         let query = Query { iteration: Some(0), state, newest_first: input.order.newest_first, ..input.page.query()? };
         let fits = |one: &Ticket| {
             input.ticket_type.is_none_or(|wanted| one.ticket_type == wanted)
