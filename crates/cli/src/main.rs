@@ -88,7 +88,7 @@ fn main() -> ExitCode {
     };
     let manners = typed.manners();
     print::use_colours(manners.color);
-    print::start_log(manners.verbose);
+    print::start_log(manners.verbose, manners.quiet);
     match run(typed) {
         Ok(code) => code,
         Err(error) => {
@@ -123,6 +123,7 @@ struct Manners {
     json: bool,
     color: ColorFlag,
     verbose: u8,
+    quiet: bool,
 }
 
 /// What was typed.
@@ -158,14 +159,17 @@ impl Typed {
 
 impl Typed {
     fn manners(&self) -> Manners {
-        let (json, color, verbose) = match self {
-            Self::Command(cli) => (cli.settings.json, cli.settings.color, cli.settings.verbose),
+        let (json, color, verbose, quiet) = match self {
+            Self::Command(cli) => {
+                let settings = &cli.settings;
+                (settings.json, settings.color, settings.verbose, settings.quiet)
+            }
             Self::Family(_, matches) => {
                 let color = matches.get_one("color").copied();
-                (matches.get_flag("json"), color, matches.get_count("verbose"))
+                (matches.get_flag("json"), color, matches.get_count("verbose"), matches.get_flag("quiet"))
             }
         };
-        Manners { json, color: color.unwrap_or(ColorFlag::Auto), verbose }
+        Manners { json, color: color.unwrap_or(ColorFlag::Auto), verbose, quiet }
     }
 }
 

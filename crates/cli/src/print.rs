@@ -96,6 +96,21 @@ pub(crate) fn note(text: impl std::fmt::Display) {
     let _ = at_once(std::io::stderr(), AutoStream::choice(&std::io::stderr()), &text);
 }
 
+/// The target in the log by whose level asides are printed.
+const ASIDES: &str = "toolhost::asides";
+
+/// As [`note()`], for what `--quiet` leaves out: progress, and what there is to do next.
+pub(crate) fn aside(text: impl std::fmt::Display) {
+    if has_asides() {
+        note(text);
+    }
+}
+
+/// Whether asides are printed. The log knows, which is set up once for the program.
+pub(crate) fn has_asides() -> bool {
+    tracing::enabled!(target: ASIDES, tracing::Level::INFO)
+}
+
 /// Rings the terminal's bell, wherever the output goes.
 pub(crate) fn bell() {
     // As above.
@@ -258,6 +273,9 @@ pub(crate) struct Running;
 
 impl toolhost_contract::ProgressSink for Running {
     fn report(&self, progress: toolhost_contract::Progress) {
+        if !has_asides() {
+            return;
+        }
         // Written over itself; the answer that follows begins on a clean line.
         let message = fitting(&visible_line(&progress.message), &std::io::stderr());
         let _ = write!(anstream::stderr(), "\r\x1b[K{DIM}{message}{DIM:#}\r");
@@ -284,13 +302,16 @@ pub(crate) fn use_colours(when: ColorFlag) {
 
 /// Logs to standard error; what was typed sets the level, else `TOOLHOST_LOG`, and it is `warn` otherwise. The library that
 /// reads MCP is silent unless it is named.
-pub(crate) fn start_log(verbose: u8) {
+pub(crate) fn start_log(verbose: u8, is_quiet: bool) {
+    let asides = if is_quiet { "off" } else { "info" };
     let level = match verbose {
+        _ if is_quiet => "error".to_owned(),
         0 => std::env::var("TOOLHOST_LOG").unwrap_or_else(|_| "warn".to_owned()),
         1 => "info".to_owned(),
         _ => "debug".to_owned(),
     };
-    let filter = tracing_subscriber::EnvFilter::try_new(format!("rmcp=error,{level}")).unwrap_or_default();
+    let filter =
+        tracing_subscriber::EnvFilter::try_new(format!("rmcp=error,{level},{ASIDES}={asides}")).unwrap_or_default();
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| LogLines(std::io::stderr()));
     // Only a second call could fail, and there is one.
     let _ = log.with_ansi(false).try_init();

@@ -112,6 +112,9 @@ pub(crate) struct Settings {
     /// Log to standard error what the host does; twice: in detail. TOOLHOST_LOG names the level itself
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+    /// Print answers, questions and errors only
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
     /// A place made for once, which nobody will miss.
     #[arg(skip)]
     passing: bool,
@@ -416,6 +419,7 @@ impl Settings {
             json: self.json,
             color: self.color,
             verbose: self.verbose,
+            quiet: self.quiet,
             passing: self.passing,
             stays_here: self.stays_here,
         }
@@ -456,6 +460,7 @@ impl Settings {
             json: self.json,
             color: self.color,
             verbose: self.verbose,
+            quiet: self.quiet,
             passing: true,
             stays_here: true,
         }

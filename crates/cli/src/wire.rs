@@ -143,7 +143,7 @@ async fn tell_if_moved(resolved: &Resolved) {
 fn connected(resolved: &Resolved, connection: &Connection) {
     if let Some(above) = &resolved.project_above {
         let above_shown = print::visible_line(&above.to_string_lossy());
-        print::note(print::paint(
+        print::aside(print::paint(
             print::DIM,
             if *above == resolved.root {
                 format!("in the project {above_shown}")

@@ -41,6 +41,11 @@ impl ArgumentKinds {
         MOVED.iter().all(|name| self.is_path(name))
     }
 
+    /// Whether the tool takes one path or a list of paths for the same.
+    pub(crate) fn takes_several(&self) -> bool {
+        ONE_OR_SEVERAL.iter().all(|name| self.is_path(name))
+    }
+
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.paths.iter().map(String::as_str)
     }
@@ -64,3 +69,5 @@ impl ArgumentKinds {
 
 /// The two paths of a tool that moves a file.
 pub(crate) const MOVED: [&str; 2] = ["from", "to"];
+/// The arguments of a tool that takes one path or several.
+pub(crate) const ONE_OR_SEVERAL: [&str; 2] = ["path", "paths"];

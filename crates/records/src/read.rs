@@ -108,6 +108,21 @@ impl ProjectRecords {
         }
     }
 
+    /// As [`Self::list`], of those whose content fits: a page is as full as it can be, however few they are.
+    pub async fn list_where<T: Body>(&self, query: Query, fits: impl Fn(&T) -> bool) -> Result<Page<Saved<T>>> {
+        let limit = query.limit.clamp(1, PAGE_RECORDS_MAX);
+        let (mut query, mut items) = (query, Vec::new());
+        loop {
+            let page = self.list::<T>(&query).await?;
+            items.extend(page.items.into_iter().filter(|one| fits(&one.content)));
+            query.after = page.next;
+            query.limit = limit - items.len() as i64;
+            if query.limit <= 0 || page.next.is_none() {
+                return Ok(Page { items, next: page.next });
+            }
+        }
+    }
+
     /// Every record of a kind that fits, page by page: for checks over all of them.
     pub async fn all<T: Body>(&self, iteration: Option<i64>) -> Result<Vec<Saved<T>>> {
         let mut found = Vec::new();

@@ -31,7 +31,7 @@ const REACH_BATCH: usize = 500;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Edit {
-    /// Change it only if it is still at this version.
+    /// Fail unless it is still at this version.
     #[schemars(range(min = 1))]
     pub expected_version: Option<i64>,
     /// Why, for its history.

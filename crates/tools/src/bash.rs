@@ -50,10 +50,10 @@ pub(crate) struct Input {
     /// The command; pipes, `&&` and redirections work.
     #[schemars(length(min = 1, max = 100000))]
     command: String,
-    /// The folder to run in, relative to the workspace root.
+    /// The folder to run in, from the workspace root.
     #[serde(default = "root")]
     cwd: String,
-    /// Time limit in milliseconds; 120000 unless said otherwise.
+    /// Time limit in milliseconds; 120000 by default.
     #[schemars(range(min = 1, max = 86400000))]
     timeout_ms: Option<u64>,
     /// Text for standard input, which is empty otherwise.

@@ -318,7 +318,7 @@ async fn checkpoint(
             // In one piece: two that are added at once are two lines.
             file.write_all(format!("{}\n", serde_json::to_string(&made)?).as_bytes()).with_context(unwritable)?;
             file.sync_all().with_context(unwritable)?;
-            print::note(format_args!("a checkpoint of {} rows is at the end of {}", made.rows, path.display()));
+            print::aside(format_args!("a checkpoint of {} rows is at the end of {}", made.rows, path.display()));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -342,7 +342,7 @@ async fn export(reader: &Reader, project: i64, output: Option<PathBuf>) -> anyho
     sink.line(&end.line().to_string())?;
     sink.finish()?;
     if let Some(path) = output {
-        print::note(format_args!("{count} rows written to {}", path.display()));
+        print::aside(format_args!("{count} rows written to {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -110,7 +110,7 @@ fn arguments(text: Option<&str>) -> anyhow::Result<Value> {
         None => return Ok(Value::Null),
         Some("-") => {
             if std::io::stdin().is_terminal() {
-                print::note("reading the arguments from standard input; end with Ctrl-D");
+                print::aside("reading the arguments from standard input; end with Ctrl-D");
             }
             let mut text = String::new();
             std::io::stdin().take(INPUT_BYTES_MAX).read_to_string(&mut text).context("standard input")?;
@@ -134,7 +134,7 @@ pub(super) fn show(outcome: &Outcome, json: bool) -> anyhow::Result<()> {
         let text = outcome.text.strip_suffix('\n').unwrap_or(&outcome.text);
         print::answer(text);
         if let Some(id) = outcome.data.get("approvalId").and_then(Value::as_str).filter(|_| is_pending(outcome)) {
-            print::note(format_args!("{} toolhost review decide {id}", print::paint(print::DIM, "answer it with")));
+            print::aside(format_args!("{} toolhost review decide {id}", print::paint(print::DIM, "answer it with")));
         }
     } else {
         print::note(format_args!("{} {}", print::paint(print::BAD, "error:"), print::visible(&outcome.text)));

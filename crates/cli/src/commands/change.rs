@@ -102,7 +102,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
                 show(&preview, false)?;
             }
             if can_be && !yes && !terminal::agreed(&format!("apply {id}?"), "say --yes")? {
-                print::note("nothing was applied");
+                print::aside("nothing was applied");
                 ExitCode::from(EXIT_FAILED)
             } else {
                 tell(&wire::outcome(changes.apply(&id, &options).await)?, settings.json)?
@@ -123,7 +123,7 @@ async fn undo(changes: Changes<'_>, moment: Option<i64>, yes: bool, json: bool) 
     let deeds = changes.history().await?;
     let last = deeds.iter().find(|deed| deed.kind == "apply" && deed.undone_by.is_none()).map(|deed| deed.moment);
     let Some(moment) = moment.or(last) else {
-        print::note("there is nothing to undo");
+        print::aside("there is nothing to undo");
         return Ok(ExitCode::SUCCESS);
     };
     if let Some(deed) = deeds.iter().find(|deed| deed.moment == moment).filter(|_| !json) {
@@ -131,7 +131,7 @@ async fn undo(changes: Changes<'_>, moment: Option<i64>, yes: bool, json: bool) 
         deed.files.iter().for_each(|file| print::note(format_args!("  {}", print::visible_line(file))));
     }
     if !yes && !terminal::agreed(&format!("take change {moment} back?"), "say --yes")? {
-        print::note("nothing was undone");
+        print::aside("nothing was undone");
         return Ok(ExitCode::from(EXIT_FAILED));
     }
     tell(&wire::outcome(changes.undo(moment).await)?, json)
@@ -179,7 +179,7 @@ fn list(lines: &[ChangeSetLine], json: bool) -> anyhow::Result<ExitCode> {
     if json {
         print::json(&lines)?;
     } else if lines.is_empty() {
-        print::note("nothing is staged");
+        print::aside("nothing is staged");
     } else {
         let rows: Vec<Vec<String>> = lines
             .iter()

@@ -177,7 +177,7 @@ async fn deploy(host: &Host, deployment: &Deployment, order: &Order) -> anyhow::
         anyhow::bail!("nothing was deployed: {} would stay back", held_back.len());
     }
     if plan.is_empty() {
-        print::note("there is nothing to deploy");
+        print::aside("there is nothing to deploy");
         tell("stays back", &held_back[..held_back.len().min(SHOWN_MAX)]);
         return Ok(tell_held_back(held_back.len(), json));
     }
@@ -194,7 +194,7 @@ async fn deploy(host: &Host, deployment: &Deployment, order: &Order) -> anyhow::
             "look at the plan, then say --digest or --yes",
         )?
     {
-        print::note("nothing was deployed");
+        print::aside("nothing was deployed");
         return Ok(ExitCode::from(EXIT_FAILED));
     }
     let who = host.connection().who();
@@ -242,7 +242,7 @@ async fn undo(
     json: bool,
 ) -> anyhow::Result<ExitCode> {
     let Some(plan) = deployment.undo_plan().await? else {
-        print::note("there is no deploy to undo");
+        print::aside("there is no deploy to undo");
         return Ok(ExitCode::SUCCESS);
     };
     if id.as_ref().is_some_and(|id| *id != plan.id) {
@@ -260,7 +260,7 @@ async fn undo(
         }
     }
     if !yes && !terminal::agreed(&format!("undo the deploy {}?", plan.id), "say --yes")? {
-        print::note("nothing was undone");
+        print::aside("nothing was undone");
         return Ok(ExitCode::from(EXIT_FAILED));
     }
     let who = host.connection().who();
@@ -282,7 +282,7 @@ async fn undo(
 }
 
 fn bar() -> (ProgressBar, DeployProgress) {
-    let bar = ProgressBar::new(0);
+    let bar = if print::has_asides() { ProgressBar::new(0) } else { ProgressBar::hidden() };
     bar.set_style(
         ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len}").unwrap_or_else(|_| ProgressStyle::default_bar()),
     );
@@ -352,7 +352,7 @@ fn tell_recovered(recovered: &[Recovered]) {
             Recovered::Finished { id, kept } => (id, "was interrupted and is finished now", kept.as_slice()),
             Recovered::TakenBack { id, kept } => (id, "was interrupted and is taken back", kept.as_slice()),
         };
-        print::note(format_args!("the deploy {id} {what}"));
+        print::aside(format_args!("the deploy {id} {what}"));
         tell("kept", kept);
     }
 }

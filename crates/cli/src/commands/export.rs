@@ -39,7 +39,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         if settings.json {
             print::json(&json!({ "file": path, "lines": lines }))?;
         } else {
-            print::note(format_args!("{lines} lines written to {}", path.display()));
+            print::aside(format_args!("{lines} lines written to {}", path.display()));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -59,6 +59,15 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("category", "functional"),
     ("stage", "note"),
 ];
+/// Verbs that a person may use for those of the tools.
+const OTHER_VERBS: &[(&str, &str)] =
+    &[("create", "add"), ("add", "create"), ("get", "show"), ("read", "show"), ("load", "show")];
+/// The verb of a family without one of its own that shows a record.
+const SHOW: &str = "show";
+/// Its tool.
+const SHOW_TOOL: &str = "record.get";
+/// Families in which a record has no id, or is none.
+const NOT_SHOWN: &[&str] = &["check", "plan"];
 /// Fields whose option would be one of all commands.
 const RENAMED: &[(&str, &str)] = &[("state", "status")];
 /// Texts that may come from a file.
@@ -100,13 +109,21 @@ fn command(registry: &Registry, family: &str, about: &str) -> Command {
     for tool in registry.tools().iter().filter(|tool| tool.info.name.split('.').next() == Some(family)) {
         command = command.subcommand(verb(&tool.info));
     }
-    command
+    let shows = command.get_subcommands().any(|verb| verb.get_all_aliases().any(|alias| alias == SHOW));
+    match registry.get(SHOW_TOOL).filter(|_| !shows && !NOT_SHOWN.contains(&family)) {
+        Some(tool) => {
+            command.subcommand(verb(&tool.info).name(SHOW).visible_alias(None).visible_alias("get").after_help(None))
+        }
+        None => command,
+    }
 }
 
 fn verb(info: &ToolInfo) -> Command {
     let name = info.name.rsplit('.').next().unwrap_or_default().replace('_', "-");
     // A field may be called `version`.
-    let mut command = Command::new(name)
+    let others = OTHER_VERBS.iter().filter(|(verb, _)| *verb == name).map(|(_, other)| *other);
+    let mut command = Command::new(name.clone())
+        .visible_aliases(others)
         .disable_version_flag(true)
         .about(info.title.to_string())
         .long_about(info.description.clone());
@@ -269,7 +286,7 @@ pub(crate) async fn run(family: &str, matches: &ArgMatches) -> anyhow::Result<Ex
     let Some((verb, matches)) = matches.subcommand() else {
         return Err(Usage::error(format!("what about the {family}? `toolhost {family} --help` shows what there is")));
     };
-    let tool = format!("{family}.{}", verb.replace('-', "_"));
+    let tool = if verb == SHOW { SHOW_TOOL.to_owned() } else { format!("{family}.{}", verb.replace('-', "_")) };
     let registry = toolhost::registry(&toolhost_store::Database::default())?;
     let info = &registry.get(&tool).context("the command belongs to no tool")?.info;
     let arguments = arguments(info, matches)?;
@@ -369,7 +386,7 @@ fn tables(family: &str, data: &Value) -> bool {
         table(name, items);
     }
     if let Some(cursor) = fields.get("nextCursor").and_then(Value::as_str) {
-        print::note(format_args!("there are more: add --cursor {cursor}"));
+        print::aside(format_args!("there are more: add --cursor {cursor}"));
     }
     true
 }
@@ -377,7 +394,7 @@ fn tables(family: &str, data: &Value) -> bool {
 fn table(name: &str, items: &[Value]) {
     if items.is_empty() {
         let name = if name == "items" { "records" } else { name };
-        print::note(format_args!("no {name}"));
+        print::aside(format_args!("no {name}"));
         return;
     }
     let cell = |item: &Value, fields: &[&str]| -> Option<String> {

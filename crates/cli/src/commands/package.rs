@@ -107,7 +107,7 @@ async fn begin(name: &str, description: Option<&str>, settings: &Settings) -> an
         print::json(&json!({ "name": name }))?;
     } else {
         print::line(format_args!("the package {} is begun; it has no workflow yet", print::visible_line(name)));
-        print::note("next: toolhost run --target workflow:main --mode create \"what the workflow is to do\"");
+        print::aside("next: toolhost run --target workflow:main --mode create \"what the workflow is to do\"");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -132,7 +132,7 @@ async fn import(path: &Path, replace: bool, sizes: &Sizes, settings: &Settings) 
             let of = of.map(|(number, one)| print::count(number, one)).join(", ");
             print::line(format_args!("{}: {of}", print::count(files, "file")));
             if brought.moment.is_none() {
-                print::note("nothing is different from what was here");
+                print::aside("nothing is different from what was here");
             }
             if !brought.warnings.is_empty() {
                 show(&brought.warnings, false)?;
@@ -157,7 +157,7 @@ async fn export(path: &Path, settings: &Settings) -> anyhow::Result<ExitCode> {
     } else {
         write_folder(path, &files)?;
     }
-    print::note(format_args!("{} in {}", print::count(files.len(), "file"), path.display()));
+    print::aside(format_args!("{} in {}", print::count(files.len(), "file"), path.display()));
     Ok(ExitCode::SUCCESS)
 }
 

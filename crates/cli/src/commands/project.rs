@@ -58,7 +58,7 @@ async fn list(settings: &Settings) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if found.is_empty() {
-        print::note("no project is known here: `toolhost init` in its folder begins one");
+        print::aside("no project is known here: `toolhost init` in its folder begins one");
         return Ok(ExitCode::SUCCESS);
     }
     let row = |found: &Found| {

@@ -191,13 +191,13 @@ async fn list(answers: &Answers, all: bool, json: bool) -> anyhow::Result<ExitCo
     if json {
         print::json(&page.asks)?;
     } else if page.asks.is_empty() {
-        print::note("nothing waits for a person");
+        print::aside("nothing waits for a person");
         return Ok(ExitCode::SUCCESS);
     } else {
         print::table(&["id", "state", "who", "tool", "until", "what"], &page.asks.iter().map(row).collect::<Vec<_>>());
     }
     if page.more > 0 {
-        print::note(format_args!("{} more", page.more));
+        print::aside(format_args!("{} more", page.more));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -238,13 +238,13 @@ async fn list_everywhere(all: bool, settings: &Settings) -> anyhow::Result<ExitC
     if settings.json {
         print::json(&values)?;
     } else if rows.is_empty() {
-        print::note("nothing waits for a person in any project");
+        print::aside("nothing waits for a person in any project");
     } else {
         print::table(&["id", "state", "who", "tool", "until", "what", "project"], &rows);
-        print::note("answer with `toolhost review decide ID --root PROJECT`");
+        print::aside("answer with `toolhost review decide ID --root PROJECT`");
     }
     if more > 0 {
-        print::note(format_args!("{more} more"));
+        print::aside(format_args!("{more} more"));
     }
     Ok(if failed { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
 }
@@ -303,7 +303,7 @@ async fn decide_all(answers: &Answers, decide: &Decide, settings: &Settings) -> 
     let mut told = Vec::new();
     for number in numbers {
         match decide_one(answers, decide, said.as_ref(), &terminal, number).await {
-            Ok(None) => print::note(format_args!("{} stays open", ask_id(number))),
+            Ok(None) => print::aside(format_args!("{} stays open", ask_id(number))),
             Ok(Some(ask)) if settings.json => told.push(json!({ "id": ask_id(number), "answer": ask.answer })),
             Ok(Some(ask)) => print::line(format_args!("{}: {}", ask_id(number), word(&ask))),
             // What was said wrong is wrong for all of them.
@@ -368,7 +368,7 @@ async fn watch(answers: &Answers, attention: AttentionFlags, settings: &Settings
     loop {
         let page = answers.queue.asks().open_after(answers.person.project_id, last, SHOWN_MAX).await?;
         if ask_here && page.more > 0 {
-            print::note(format_args!("{} more wait", page.more));
+            print::aside(format_args!("{} more wait", page.more));
         }
         // The watch goes on when a notification fails.
         if let Err(error) = attention.call(&page.asks) {

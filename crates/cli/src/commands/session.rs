@@ -105,7 +105,7 @@ async fn list(settings: &Settings, limit: i64) -> anyhow::Result<ExitCode> {
     if settings.json {
         print::json(&found)?;
     } else if found.is_empty() {
-        print::note("no agent has worked here yet: toolhost run \"GOAL\" begins a session");
+        print::aside("no agent has worked here yet: toolhost run \"GOAL\" begins a session");
     } else {
         let rows: Vec<Vec<String>> = found.iter().map(row).collect();
         print::table(&["session", "state", "turns", "tokens", "cost", "changed", "model", "goal"], &rows);
@@ -192,9 +192,9 @@ async fn want(settings: &Settings, id: &str, signal: Signal) -> anyhow::Result<E
     if settings.json {
         print::json(&found)?;
     } else if found.running {
-        print::note(format_args!("{id} is told; it stops within a moment"));
+        print::aside(format_args!("{id} is told; it stops within a moment"));
     } else {
-        print::note(format_args!("{id} is {}", found.state.as_str()));
+        print::aside(format_args!("{id} is {}", found.state.as_str()));
     }
     place.connection.close().await?;
     Ok(ExitCode::SUCCESS)
@@ -230,9 +230,9 @@ async fn fork(settings: &Settings, id: &str, at: Option<u32>) -> anyhow::Result<
         print::line(&new);
         if kept < at.unwrap_or(turns) {
             let cut = format!("turn {} of {id} had not ended: the fork begins before it", kept + 1);
-            print::note(paint(DIM, cut));
+            print::aside(paint(DIM, cut));
         }
-        print::note(paint(DIM, format_args!("go on with: toolhost session resume {new}")));
+        print::aside(paint(DIM, format_args!("go on with: toolhost session resume {new}")));
     }
     place.connection.close().await?;
     Ok(ExitCode::SUCCESS)
@@ -308,7 +308,7 @@ async fn follow(settings: &Settings, id: &str, live: bool) -> anyhow::Result<Exi
             if settings.json {
                 print::json_line(&serde_json::json!({ "event": "standing", "session": found }))?;
             } else {
-                print::note(format_args!("{} {}", paint(DIM, "the session is"), standing(&found)));
+                print::aside(format_args!("{} {}", paint(DIM, "the session is"), standing(&found)));
             }
             break;
         }

@@ -63,7 +63,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let mut undo = Undo::plan(&log, project, &workspace, &which).await?;
     undo.steps.iter_mut().for_each(|step| host.connection().redact(&mut step.diff));
     let code = if undo.steps.is_empty() && undo.conflicts.is_empty() && undo.folders.is_empty() {
-        print::note("there is nothing to undo");
+        print::aside("there is nothing to undo");
         ExitCode::SUCCESS
     } else if undo.conflicts.is_empty() {
         if !settings.json {
@@ -82,7 +82,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             }
             ExitCode::SUCCESS
         } else {
-            print::note("nothing was undone");
+            print::aside("nothing was undone");
             ExitCode::from(EXIT_FAILED)
         }
     } else {

@@ -92,6 +92,23 @@ fn colours_and_the_log_are_what_was_typed() {
 }
 
 #[test]
+fn a_quiet_command_prints_answers_and_errors_alone() {
+    let workspace = TempWorkspace::repository(&[("a.txt", "hello\n")]);
+    let program = program(&workspace);
+    for typed in [&["review", "list"][..], &["task", "list"], &["undo"], &["session", "list"]] {
+        assert_ne!(program.run(typed).stderr, "", "{typed:?}");
+        for ran in [program.run(&[&["-q"], typed].concat()), program.run(&[typed, &["--quiet"]].concat())] {
+            assert_eq!((ran.code, ran.stderr.as_str(), ran.stdout.as_str()), (Some(0), "", ""), "{typed:?}");
+        }
+    }
+    let read = program.run(&["-q", "call", "file.read", r#"{"path":"a.txt"}"#]);
+    assert_eq!((read.stdout.as_str(), read.stderr.as_str()), ("hello\n", ""));
+    let failed = program.run(&["-q", "call", "file.read", r#"{"path":"none.txt"}"#]);
+    assert!(failed.code == Some(1) && failed.stderr.contains("`none.txt`"), "{failed:?}");
+    assert_eq!(program.run(&["-q", "-v", "task", "list"]).code, Some(2));
+}
+
+#[test]
 fn json_is_the_whole_of_standard_output() {
     let workspace = TempWorkspace::repository(&[("a.txt", "hello\n")]);
     let program = program(&workspace);

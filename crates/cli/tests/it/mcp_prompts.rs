@@ -40,8 +40,12 @@ async fn plan_tickets_and_documents_are_resources_of_whoever_has_their_tools() {
         assert_eq!(field(&listed["result"]["resources"], "uri"), ["toolhost://plan"]);
         let listed = host.request("resources/templates/list", json!({})).await;
         let templates = field(&listed["result"]["resourceTemplates"], "uriTemplate");
-        assert_eq!(templates, ["toolhost://ticket/{ticketId}", "toolhost://document/{kind}"]);
-        for (uri, has) in [("toolhost://plan", ""), ("toolhost://ticket/TKT-001", "Mend the gate")] {
+        assert_eq!(templates, ["toolhost://ticket/{ticketId}", "toolhost://document/{kind}", "toolhost://record/{id}"]);
+        for (uri, has) in [
+            ("toolhost://plan", ""),
+            ("toolhost://ticket/TKT-001", "Mend the gate"),
+            ("toolhost://record/TKT-001", "Mend the gate"),
+        ] {
             let read = host.request("resources/read", json!({ "uri": uri })).await;
             let contents = &read["result"]["contents"][0];
             assert_eq!(contents["uri"], uri, "{read}");
@@ -60,6 +64,24 @@ async fn plan_tickets_and_documents_are_resources_of_whoever_has_their_tools() {
     let mut host = McpProcess::open(&program(&workspace), &["--profile", "builder"], Era::Session).await;
     let read = host.request("resources/read", json!({ "uri": "toolhost://ticket/TKT-001" })).await;
     assert_eq!(read["error"]["data"]["code"], "AI_TOOL_NOT_ALLOWED", "{read}");
+}
+
+/// What a profile has does not change while a host runs, and the lists follow from it.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_change_of_a_list_is_promised() {
+    let workspace = with_ticket();
+    for era in ERAS {
+        for options in [&["--profile", "all"][..], &["--profile", "all", "--tools", "search"]] {
+            let mut host = McpProcess::start(&program(&workspace), options, era);
+            let answer = match era {
+                Era::Session => host.initialize().await,
+                Era::Stateless => host.request("server/discover", json!({})).await,
+            };
+            let offered = &answer["result"]["capabilities"];
+            assert!(offered["tools"].is_object() && offered["resources"].is_object(), "{offered}");
+            assert!(!offered.to_string().contains("listChanged\":true"), "{offered}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

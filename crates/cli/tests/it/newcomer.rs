@@ -90,3 +90,36 @@ async fn a_feature_is_planned_built_and_checked_on_the_first_day() {
         run(&program, &["audit", "verify"]);
     }
 }
+
+#[test]
+fn a_quick_task_is_a_title_and_every_record_is_shown_by_its_id() {
+    let workspace = TempWorkspace::new();
+    let program = crate::room::program(&workspace);
+    run(&program, &["init"]);
+    plan(&program);
+    let quick = data(&program, &["task", "add", "Renew the certificate"]);
+    assert_eq!((&quick["id"], &quick["status"]), (&json!("TASK-003"), &json!("pending")), "{quick}");
+    run(&program, &["ticket", "add", "Dark mode"]);
+    run(&program, &["memory", "save-insight", "Proxies cache"]);
+    for (family, id, title) in [
+        ("requirement", "REQ-001", "Sign in"),
+        ("feature", "FEAT-001", "Login"),
+        ("component", "COMP-001", "web"),
+        ("task", "task-3", "Renew the certificate"),
+        ("ticket", "TKT-001", "Dark mode"),
+        ("memory", "INS-001", "Proxies cache"),
+        ("record", "TASK-002", "Test the form"),
+    ] {
+        let shown = run(&program, &[family, "show", id]);
+        assert!(shown.stdout.contains(title), "{family} {id}: {shown:?}");
+    }
+    let newest = data(&program, &["task", "list", "--newest-first", "--limit", "1"]);
+    assert_eq!(newest["items"][0]["id"], "TASK-003", "{newest}");
+    let next = data(
+        &program,
+        &["task", "list", "--newest-first", "--limit", "1", "--cursor", newest["nextCursor"].as_str().unwrap()],
+    );
+    assert_eq!(next["items"][0]["id"], "TASK-002", "{next}");
+    let missing = program.run(&["task", "show", "TASK-009"]);
+    assert!(missing.code == Some(1) && missing.stderr.contains("TASK-009"), "{missing:?}");
+}

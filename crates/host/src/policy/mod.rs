@@ -20,12 +20,12 @@ use toolhost_contract::{Approval, Effect, ErrorKind, ToolError, ToolInfo, visibl
 pub(crate) use self::pattern::is_one_text;
 use self::permission::runs_its_input;
 pub(crate) use self::permission::suggest;
-use crate::kinds::{ArgumentKinds, MOVED};
+use crate::kinds::{ArgumentKinds, MOVED, ONE_OR_SEVERAL};
 use crate::policy::pattern::{Pattern, glob};
 use crate::registry::{Registered, Registry};
 
-/// What rules call each of the two paths of a move.
-const MOVED_AS: &str = "path";
+/// What rules call each of the two paths of a move, and each file of a tool that takes one or several.
+const ANY_PATH: &str = "path";
 
 /// In order of strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -182,7 +182,7 @@ impl Rule {
         let kinds: Vec<(String, ArgumentKinds)> =
             tools.iter().filter_map(|tool| Some((tool.clone(), registry.get(tool)?.kinds.clone()))).collect();
         let is_path =
-            |name: &String| kinds.iter().any(|(_, kinds)| kinds.is_path(name) || (name == MOVED_AS && kinds.is_move()));
+            |name: &String| kinds.iter().any(|(_, kinds)| kinds.is_path(name) || (name == ANY_PATH && kinds.is_move()));
         let names_paths = when.iter().any(|(name, _)| is_path(name));
         let rule = Self { tools, when, defaults, changing, names_paths, decide: raw.decide, why, text };
         // Of several tools, examples are calls of the one that runs commands.
@@ -236,7 +236,9 @@ impl Rule {
             return self.matches_command(glob, command);
         }
         // What a move names it names twice.
-        let is_moved_by_path = name == MOVED_AS && call.kinds.is_move();
+        let is_moved_by_path = name == ANY_PATH && call.kinds.is_move();
+        // One file or a list of them: a rule about the one holds for each of the list.
+        let is_of_several = is_one_or_several(call, name) && !is_left_out(call, name);
         if self.decide != Decide::Allow && !is_moved_by_path && is_left_out(call, name) {
             return self.may_mean(name, glob, call);
         }
@@ -244,7 +246,11 @@ impl Rule {
         if !call.kinds.is_path(name) && !is_of_a_move {
             return self.matches_value(glob, call.arguments.get(name), |text| self.matches_text(glob, text));
         }
-        let names: &[&str] = if is_of_a_move { &MOVED } else { &[name] };
+        let names: Vec<&str> = match (is_of_a_move, is_of_several) {
+            (true, _) => MOVED.to_vec(),
+            (_, true) => ONE_OR_SEVERAL.into_iter().filter(|name| is_given(call, name)).collect(),
+            _ => vec![name],
+        };
         let is_whole = is_of_a_move || self.changing.contains(call.tool);
         let sides = std::iter::once(call.arguments).chain(call.places);
         let mut found = names
@@ -331,7 +337,17 @@ impl Rule {
 const MEANS_NOTHING: &[&str] = &["stdin", "reason", "comment", "note", "message", "expectedSha256"];
 
 fn is_left_out(call: &Looked<'_>, name: &str) -> bool {
-    call.arguments.get(name).is_none_or(Value::is_null)
+    let given = if is_one_or_several(call, name) { ONE_OR_SEVERAL.as_slice() } else { &[name] };
+    !given.iter().any(|name| is_given(call, name))
+}
+
+fn is_given(call: &Looked<'_>, name: &str) -> bool {
+    call.arguments.get(name).is_some_and(|value| !value.is_null())
+}
+
+/// Whether a rule means by the name both the one path and the list of them.
+fn is_one_or_several(call: &Looked<'_>, name: &str) -> bool {
+    name == ANY_PATH && call.kinds.takes_several()
 }
 
 /// The ways in which the id of a record may be written, such as `TKT-003`, `TKT-3` and `tkt-3`.

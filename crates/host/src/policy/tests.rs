@@ -651,3 +651,27 @@ fn white_space_around_an_id_hides_it_from_no_rule() {
     }
     assert!(!deny.matches_text(&glob, "TKT-002 "));
 }
+
+#[test]
+fn a_rule_about_a_path_is_about_each_of_several() {
+    let facts = Facts { paths: &["path", "paths"], ..toolhost_testkit::facts::READS };
+    let kinds = ArgumentKinds::of(&facts);
+    let rule = |decide| {
+        let allow = Rule::permission("file.read", &BTreeMap::from([("path".to_owned(), "docs/*".to_owned())]));
+        Rule { decide, ..allow.expect("a rule") }
+    };
+    let (allow, deny) = (rule(Decide::Allow), rule(Decide::Deny));
+    for (arguments, allowed, denied) in [
+        (serde_json::json!({ "path": "docs/a" }), true, true),
+        (serde_json::json!({ "path": "src/a" }), false, false),
+        (serde_json::json!({ "paths": ["docs/a", "./docs//b"] }), true, true),
+        (serde_json::json!({ "paths": ["src/a", "docs/a"] }), false, true),
+        (serde_json::json!({ "paths": ["src/a"] }), false, false),
+        (serde_json::json!({ "path": "docs/a", "paths": ["src/a"] }), false, true),
+        (serde_json::json!({ "path": null, "paths": ["src/a"] }), false, false),
+        (serde_json::json!({}), false, true),
+    ] {
+        let call = Looked::new("file.read", &kinds, &arguments, None);
+        assert_eq!((allow.matches(&call), deny.matches(&call)), (allowed, denied), "{arguments}");
+    }
+}

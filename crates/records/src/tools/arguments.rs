@@ -12,7 +12,7 @@ pub(crate) const LIMIT_DEFAULT: i64 = 100;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct InIteration {
-    /// The number of an iteration; the current one if left out, 0 for what is in none.
+    /// Iteration. Default: the current one; 0: records in none.
     #[schemars(range(min = 0))]
     iteration: Option<i64>,
 }
@@ -29,8 +29,16 @@ pub(crate) struct OfPage {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+pub(crate) struct InOrder {
+    /// Newest first.
+    #[serde(default)]
+    pub(crate) newest_first: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct OfTicket {
-    /// Which one, such as TKT-001; the one this session is about if left out.
+    /// Such as TKT-001. Default: the ticket of this session.
     ticket_id: Option<String>,
 }
 

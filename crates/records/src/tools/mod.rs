@@ -85,6 +85,7 @@ pub fn all(records: &Records) -> Vec<Box<dyn AnyTool>> {
         on(records, memory::resolve_issue::ResolveIssue),
         on(records, memory::promote_to_decision::PromoteToDecision),
         on(records, memory::promote_to_pattern::PromoteToPattern),
+        on(records, record::get::Get),
         on(records, record::history::History),
         on(records, record::restore::Restore),
         on(records, check::data_format::DataFormat),

@@ -25,7 +25,7 @@ struct Kind {
     mime: &'static str,
 }
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 8] = [
     Kind {
         start: "toolhost://plan",
         tool: "plan.get",
@@ -57,6 +57,16 @@ const KINDS: [Kind; 6] = [
         mime: MARKDOWN,
     },
     Kind {
+        start: "toolhost://record/",
+        tool: "record.get",
+        argument: Some("id"),
+        values: &[],
+        name: "record",
+        title: "A record",
+        description: "A record of any kind as it is now, such as REQ-001, FEAT-001 or TASK-001.",
+        mime: PLAIN,
+    },
+    Kind {
         start: "toolhost://workflow/",
         tool: "builder.workflow.read",
         argument: Some("workflowId"),
@@ -74,6 +84,16 @@ const KINDS: [Kind; 6] = [
         name: "agent",
         title: "An agent of the package",
         description: "An agent with its prompt and its settings, by its id.",
+        mime: PLAIN,
+    },
+    Kind {
+        start: "toolhost://asset/",
+        tool: "builder.asset.read",
+        argument: Some("path"),
+        values: &[],
+        name: "asset",
+        title: "An asset of the package",
+        description: "An asset with what refers to it, by its path from `assets/` on.",
         mime: PLAIN,
     },
     Kind {

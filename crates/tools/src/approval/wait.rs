@@ -9,14 +9,14 @@ const TIMEOUT_MS_DEFAULT: u64 = 30_000;
 
 pub(crate) struct Wait;
 
-/// Waits for a person's answer to a call of yours that came back as pending, and runs that call as soon as it may: exactly
-/// once, and the outcome is in the answer. Waiting again tells the same outcome.
+/// Waits for a person's answer to your pending call and, once allowed, runs it, exactly once; the answer has its outcome. Waiting
+/// again returns the same outcome.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
     /// The approvalId of the pending call, such as `ask-7`.
     approval_id: String,
-    /// How long to wait, in milliseconds; 30000 unless said otherwise.
+    /// How long to wait, in milliseconds; 30000 by default.
     #[schemars(range(min = 0, max = 600_000))]
     timeout_ms: Option<u64>,
 }

@@ -1,5 +1,8 @@
 //! `file.edit`
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -7,6 +10,7 @@ use sha2::{Digest, Sha256};
 use toolhost_contract::workspace::{WriteGuard, WsPath, encode};
 use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, OtherName, Preview, Tool, ToolError};
 
+use super::symbol;
 use super::{Approved, WHOLE_BYTES_MAX, as_text, check_marks, diff_of, named, read_whole, shortened};
 
 /// Lines shown when a text was not found.
@@ -44,7 +48,7 @@ const NAMES: &[OtherName] = &[
 
 pub(crate) struct Edit;
 
-/// Changes parts of a text file by replacing text literally. All edits are made or none; the answer is the diff.
+/// Changes parts of a text file: replaces text literally, or one definition by its name. All edits are made or none; the answer is the diff.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
@@ -53,7 +57,7 @@ pub(crate) struct Input {
     /// The edits, made one after the other.
     #[schemars(length(min = 1, max = 200))]
     edits: Vec<Replacement>,
-    /// Refuse unless the present content has this SHA-256 (hex), as `file.read` gave it.
+    /// Refuse unless the content has this SHA-256 (hex), which `file.read` gives.
     #[schemars(regex(pattern = r"^[0-9a-fA-F]{64}$"))]
     expected_sha256: Option<String>,
     /// Only show the diff.
@@ -64,10 +68,12 @@ pub(crate) struct Input {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Replacement {
-    /// The text to find, exactly as it stands in the file, white space included. It must be there exactly once unless
-    /// `all` is set.
+    /// The text to find, exactly as in the file, white space included. It must be there once unless `all` is set. Required
+    /// without `symbol`.
     #[schemars(length(min = 1))]
-    search: String,
+    search: Option<String>,
+    /// Look only in this definition, named as for `file.read`. Without `search`, replace it whole, with its comment and attributes.
+    symbol: Option<String>,
     /// The text to put in its place.
     replace: String,
     /// Replace every place where it stands.
@@ -120,6 +126,19 @@ impl Tool for Edit {
                 expect: Expect::Data(&[
                     ("/diff", r#""--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+$& 2\n""#),
                     ("/written", "true"),
+                ]),
+            },
+            Example {
+                says: "one definition",
+                arguments: json!({"path": "a.py", "edits": [{"symbol": "f", "replace": "def f():\n    return 2\n"}]}),
+                files: &[("a.py", "def f():\n    return 1\n\ndef g():\n    return 1\n")],
+                before: &[],
+                expect: Expect::Data(&[
+                    (
+                        "/diff",
+                        r#""--- a/a.py\n+++ b/a.py\n@@ -1,5 +1,5 @@\n def f():\n-    return 1\n+    return 2\n \n def g():\n     return 1\n""#,
+                    ),
+                    ("/replacements", "1"),
                 ]),
             },
             Example {
@@ -228,6 +247,14 @@ struct Applied {
     read: Vec<String>,
 }
 
+/// What one edit looks for and where.
+struct Wanted<'e> {
+    /// None: all of the part.
+    search: Option<Cow<'e, str>>,
+    replace: Cow<'e, str>,
+    part: Range<usize>,
+}
+
 /// Makes the edits in order; each sees what the ones before it made.
 fn apply(path: &WsPath, before: &str, edits: &[Replacement]) -> Result<Applied, ToolError> {
     debug_assert!(edits.len() <= EDITS_MAX, "the schema says so");
@@ -235,74 +262,143 @@ fn apply(path: &WsPath, before: &str, edits: &[Replacement]) -> Result<Applied, 
     let mut replacements = 0;
     for (n, edit) in edits.iter().enumerate() {
         let which = if edits.len() > 1 { format!("edit {}: ", n + 1) } else { String::new() };
-        let meant = as_it_stands(&text, edit);
-        if let Some((_, how)) = &meant {
-            read.push(format!("{which}{how}"));
-        }
-        let edit = meant.as_ref().map_or(edit, |(meant, _)| meant);
-        let count = text.matches(&edit.search).count();
-        match count {
-            0 => return Err(not_found(path, &text, &edit.search, &which)),
-            1 => {}
-            _ if edit.all => {}
-            _ => {
-                let places = lines_of(&text, &edit.search);
-                let message = format!("{which}the text stands {count} times in `{path}`, on lines {places}");
-                return Err(ToolError::new(ErrorKind::Validation, message).hint(
-                    "add lines around it to `search` so that one place is meant, or set `all`; nothing was changed",
-                ));
+        let found = find(path, &text, edit, (n, &which), &mut read)?;
+        let part = &text[found.part.clone()];
+        let (made, count) = match &found.search {
+            None => (found.replace.to_string(), 1),
+            Some(search) => {
+                let count = part.matches(search.as_ref()).count();
+                check_length(path, &text, (count, search, &found.replace), &which)?;
+                (part.replace(search.as_ref(), &found.replace), count)
             }
+        };
+        text.replace_range(found.part, &made);
+        if text.len() as u64 > WHOLE_BYTES_MAX {
+            return Err(too_long(path, text.len(), &which));
         }
-        let length = text
-            .len()
-            .saturating_sub(count * edit.search.len())
-            .saturating_add(count.saturating_mul(edit.replace.len()));
-        if length as u64 > WHOLE_BYTES_MAX {
-            let message = format!("{which}`{path}` would be {length} bytes long; {WHOLE_BYTES_MAX} is the most");
-            return Err(ToolError::new(ErrorKind::Limit, message).hint("nothing was changed"));
-        }
-        text = text.replace(&edit.search, &edit.replace);
         replacements += count;
     }
     if text == before {
         let message = format!("the edits leave `{path}` as it is");
-        return Err(ToolError::new(ErrorKind::Validation, message).hint("`replace` must differ from `search`"));
+        return Err(ToolError::new(ErrorKind::Validation, message).hint("`replace` must differ from what it replaces"));
     }
     Ok(Applied { text, replacements, read })
 }
 
-/// The edit with the file's own line ends, or without the numbers that a reader shows before lines, where only so its text is in the
-/// file; and how it was taken.
-fn as_it_stands(text: &str, edit: &Replacement) -> Option<(Replacement, String)> {
-    let with_returns = |lines: &str| lines.replace("\r\n", "\n").replace('\n', "\r\n");
-    let has_returns = text.contains("\r\n") && text.matches('\n').count() == text.matches("\r\n").count();
-    let is_there = |search: &str| !search.is_empty() && text.contains(search);
-    if has_returns {
-        let search = with_returns(&edit.search);
-        let replace = with_returns(&edit.replace);
-        let is_other = search != edit.search || replace != edit.replace;
-        let how = "with the line ends of the file, \\r\\n".to_owned();
-        return (is_other && is_there(&search)).then_some((Replacement { search, replace, all: edit.all }, how));
+/// What an edit replaces, which is there. Adds to `read` how it was taken.
+fn find<'e>(
+    path: &WsPath,
+    text: &str,
+    edit: &'e Replacement,
+    (n, which): (usize, &str),
+    read: &mut Vec<String>,
+) -> Result<Wanted<'e>, ToolError> {
+    let place = edit.symbol.as_ref().map(|name| symbol::find(path, text, name)).transpose().map_err(|mut error| {
+        error.message.insert_str(0, which);
+        error
+    })?;
+    let part = place.as_ref().map_or(0..text.len(), |place| place.range.clone());
+    let inside = &text[part.clone()];
+    let Some(search) = &edit.search else {
+        let (Some(place), Some(name)) = (place, &edit.symbol) else {
+            let message = format!("`/edits/{n}/search`: expected the text to find, got nothing");
+            return Err(ToolError::new(ErrorKind::Validation, message)
+                .hint("give `search`, or `symbol` to replace a definition whole"));
+        };
+        if place.is_broken {
+            let message =
+                format!("{which}`{name}` in `{path}` cannot be parsed without errors, so where it ends is uncertain");
+            return Err(ToolError::new(ErrorKind::Validation, message)
+                .hint("replace text in it by `search`; nothing was changed"));
+        }
+        return Ok(Wanted { search: None, replace: whole(text, inside, &edit.replace), part });
+    };
+    let meant = as_it_stands(text, inside, (search, &edit.replace));
+    if let Some((.., how)) = &meant {
+        read.push(format!("{which}{how}"));
     }
-    if is_there(&edit.search) {
+    let (search, replace) = match meant {
+        Some((search, replace, _)) => (Cow::Owned(search), Cow::Owned(replace)),
+        None => (Cow::Borrowed(search.as_str()), Cow::Borrowed(edit.replace.as_str())),
+    };
+    let lines_before = text[..part.start].matches('\n').count();
+    match inside.matches(search.as_ref()).count() {
+        0 => Err(not_found(path, (inside, lines_before), &search, which)),
+        count if count > 1 && !edit.all => {
+            let places = lines_of((inside, lines_before), &search);
+            let message = format!("{which}the text stands {count} times in `{path}`, on lines {places}");
+            Err(ToolError::new(ErrorKind::Validation, message).hint(
+                "add lines around it to `search` so that one place is meant, name its definition in `symbol`, or set `all`; nothing was changed",
+            ))
+        }
+        _ => Ok(Wanted { search: Some(search), replace, part }),
+    }
+}
+
+/// Whether all lines of the file end in `\r\n`.
+fn has_returns(text: &str) -> bool {
+    text.contains("\r\n") && text.matches('\n').count() == text.matches("\r\n").count()
+}
+
+fn with_returns(lines: &str) -> String {
+    lines.replace("\r\n", "\n").replace('\n', "\r\n")
+}
+
+/// What takes the place of a definition: with the line ends of the file, and an end of its last line where there was one.
+fn whole<'e>(text: &str, inside: &str, replace: &'e str) -> Cow<'e, str> {
+    let mut made = if has_returns(text) { Cow::Owned(with_returns(replace)) } else { Cow::Borrowed(replace) };
+    if inside.ends_with('\n') && !made.is_empty() && !made.ends_with('\n') {
+        made.to_mut().push_str(if has_returns(text) { "\r\n" } else { "\n" });
+    }
+    made
+}
+
+/// Refuses a text that would be too long before it is made.
+fn check_length(
+    path: &WsPath,
+    text: &str,
+    (count, search, replace): (usize, &str, &str),
+    which: &str,
+) -> Result<(), ToolError> {
+    let length = text.len().saturating_sub(count * search.len()).saturating_add(count.saturating_mul(replace.len()));
+    if length as u64 > WHOLE_BYTES_MAX { Err(too_long(path, length, which)) } else { Ok(()) }
+}
+
+fn too_long(path: &WsPath, length: usize, which: &str) -> ToolError {
+    let message = format!("{which}`{path}` would be {length} bytes long; {WHOLE_BYTES_MAX} is the most");
+    ToolError::new(ErrorKind::Limit, message).hint("nothing was changed")
+}
+
+/// The edit with the file's own line ends, or without the numbers that a reader shows before lines, where only so its text is in
+/// the part; and how it was taken.
+fn as_it_stands(text: &str, part: &str, (search, replace): (&str, &str)) -> Option<(String, String, String)> {
+    let is_there = |search: &str| !search.is_empty() && part.contains(search);
+    if has_returns(text) {
+        let (with_search, with_replace) = (with_returns(search), with_returns(replace));
+        let is_other = search != with_search || replace != with_replace;
+        let how = "with the line ends of the file, \\r\\n".to_owned();
+        return (is_other && is_there(&with_search)).then_some((with_search, with_replace, how));
+    }
+    if is_there(search) {
         return None;
     }
-    let search = without_line_numbers(&edit.search).filter(|search| is_there(search))?;
-    let replace = without_line_numbers(&edit.replace).unwrap_or_else(|| edit.replace.clone());
-    Some((Replacement { search, replace, all: edit.all }, "without the numbers before the lines".to_owned()))
+    let search = without_line_numbers(search).filter(|search| is_there(search))?;
+    let replace = without_line_numbers(replace).unwrap_or_else(|| replace.to_owned());
+    Some((search, replace, "without the numbers before the lines".to_owned()))
 }
 
 fn places(count: usize) -> String {
     if count == 1 { "1 place".to_owned() } else { format!("{count} places") }
 }
 
-fn lines_of(text: &str, search: &str) -> String {
-    let lines: Vec<String> =
-        text.match_indices(search).take(10).map(|(at, _)| (text[..at].matches('\n').count() + 1).to_string()).collect();
+/// The lines on which the text stands in a part of the file that has so many lines before it.
+fn lines_of((part, before): (&str, usize), search: &str) -> String {
+    let line = |at: usize| (before + part[..at].matches('\n').count() + 1).to_string();
+    let lines: Vec<String> = part.match_indices(search).take(10).map(|(at, _)| line(at)).collect();
     lines.join(", ")
 }
 
-fn not_found(path: &WsPath, text: &str, search: &str, which: &str) -> ToolError {
+fn not_found(path: &WsPath, (text, before): (&str, usize), search: &str, which: &str) -> ToolError {
     let unix = search.replace("\r\n", "\n");
     let message = format!("{which}the text is not in `{path}`");
     if text.contains("\r\n") && text.replace("\r\n", "\n").contains(&unix) {
@@ -310,14 +406,16 @@ fn not_found(path: &WsPath, text: &str, search: &str, which: &str) -> ToolError 
             .hint("some of the file's lines end in \\r\\n; so must those of `search`");
     }
     if let Some(first) = line_but_for_blanks(text, search) {
-        let message =
-            format!("{message} as it is written: from line {first} on it stands there with other white space");
+        let message = format!(
+            "{message} as it is written: from line {} on it stands there with other white space",
+            before + first
+        );
         return ToolError::new(ErrorKind::Validation, message).hint(format!(
             "copy the white space of the file, which has {} there; nothing was changed",
             indents(text, first, search.lines().count())
         ));
     }
-    let near = nearest_lines(text, search);
+    let near = nearest_lines((text, before), search);
     let error = ToolError::new(
         ErrorKind::Validation,
         if near.is_empty() { message } else { format!("{message}; the nearest lines are:\n{near}") },
@@ -371,7 +469,7 @@ fn indents(text: &str, first: usize, count: usize) -> &'static str {
 }
 
 /// The lines most like the first telling line of the text, with their numbers.
-fn nearest_lines(text: &str, search: &str) -> String {
+fn nearest_lines((text, before): (&str, usize), search: &str) -> String {
     let Some(wanted) = search.lines().map(str::trim).find(|line| !line.is_empty()) else { return String::new() };
     if wanted.chars().count() > COMPARED_CHARS_MAX {
         return String::new();
@@ -381,7 +479,7 @@ fn nearest_lines(text: &str, search: &str) -> String {
         .lines()
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty() && line.len() <= COMPARED_CHARS_MAX)
-        .map(|(n, line)| (strsim::jaro_winkler(line.trim(), wanted), n + 1, line))
+        .map(|(n, line)| (strsim::jaro_winkler(line.trim(), wanted), before + n + 1, line))
         .filter(|(score, ..)| *score >= SIMILARITY_MIN)
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));

@@ -25,10 +25,10 @@ pub(crate) struct List;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
-    /// The folder, relative to the workspace root.
+    /// The folder, from the workspace root.
     #[serde(default = "root")]
     path: String,
-    /// A glob such as `*.rs` (matches names at any depth) or `src/**/*.rs` (matches paths below `path`).
+    /// A glob: `*.rs` matches names at any depth, `src/**/*.rs` paths below `path`.
     pattern: Option<String>,
     /// Go into subfolders. True unless said otherwise when a pattern is given.
     recursive: Option<bool>,

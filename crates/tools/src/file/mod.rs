@@ -7,6 +7,7 @@ pub(crate) mod move_file;
 mod outline;
 pub(crate) mod read;
 pub(crate) mod search;
+mod symbol;
 pub(crate) mod write;
 
 use serde_json::{Value, json};
@@ -49,6 +50,8 @@ const NAMES_OF_ALL: &[OtherName] = &[
     OtherName::argument("head_limit", "limit"),
 ];
 
+/// What a hint with near names begins with.
+const NEAR: &str = "did you mean";
 /// Names in a folder that one which is not there is compared with.
 const NAMES_COMPARED_MAX: usize = 1000;
 /// Largest file that is read whole, bytes.
@@ -87,7 +90,7 @@ async fn with_near_names(ctx: &Ctx<'_>, path: &WsPath, mut error: ToolError) -> 
     let near: Vec<String> =
         near.into_iter().filter_map(|name| path.parent().join(name).ok()).map(|path| path.to_string()).collect();
     let near: Vec<&str> = near.iter().map(String::as_str).collect();
-    if near.is_empty() { error.hint(list) } else { error.hint(format!("did you mean {}?; {list}", or_list(&near))) }
+    if near.is_empty() { error.hint(list) } else { error.hint(format!("{NEAR} {}?; {list}", or_list(&near))) }
 }
 
 pub(crate) async fn read_whole(ctx: &Ctx<'_>, path: &WsPath) -> Result<Content, ToolError> {

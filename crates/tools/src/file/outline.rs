@@ -1,8 +1,8 @@
 //! The structure of a file with line numbers: the definitions of source code by tree-sitter, the headings of Markdown by
 //! pulldown-cmark.
 
-use pulldown_cmark::{Event, Options, Tag};
-use tree_sitter::{Language, Node, Parser};
+use pulldown_cmark::{Event, HeadingLevel, Options, Tag};
+use tree_sitter::{Language, Node, Parser, Tree};
 
 /// Longest file that is parsed: broken code takes a parser many times as long as good code.
 const PARSED_BYTES_MAX: usize = 1024 * 1024;
@@ -10,8 +10,8 @@ const PARSED_BYTES_MAX: usize = 1024 * 1024;
 const SIGNATURE_CHARS_MAX: usize = 200;
 
 /// A language and which of its nodes are definitions.
-struct Grammar {
-    name: &'static str,
+pub(super) struct Grammar {
+    pub(super) name: &'static str,
     extensions: &'static [&'static str],
     language: fn() -> Language,
     definitions: &'static [&'static str],
@@ -142,45 +142,62 @@ const TYPESCRIPT: &[&str] = &[
 /// Extensions of Markdown, whose outline is its headings.
 const MARKDOWN: &[&str] = &["md", "markdown"];
 
-/// One line for each definition or heading, `number: text`, indented as in the file. The error says why there is no outline.
-pub(super) fn outline(path: &str, text: &str, bytes_max: usize) -> Result<String, String> {
-    let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
-    let grammar = GRAMMARS.iter().find(|grammar| grammar.extensions.contains(&extension.as_str()));
-    let is_markdown = MARKDOWN.contains(&extension.as_str());
-    if grammar.is_none() && !is_markdown {
-        return Err("no outline for this kind of file; its two ends are shown".to_owned());
-    }
-    if text.len() > PARSED_BYTES_MAX {
-        return Err(format!(
-            "the file is longer than the {PARSED_BYTES_MAX} bytes that are parsed; its two ends are shown"
-        ));
-    }
-    let found = match grammar {
-        Some(grammar) => definitions(grammar, text, bytes_max)?,
-        None => headings(text, bytes_max),
-    };
-    if found.is_empty() {
-        let what = if is_markdown { "has no headings" } else { "defines nothing" };
-        return Err(format!("the file {what}; its two ends are shown"));
-    }
-    Ok(found)
+/// The rules by which a file is looked into.
+pub(super) enum Kind {
+    Code(&'static Grammar),
+    Markdown,
 }
 
-fn headings(text: &str, bytes_max: usize) -> String {
-    let options = Options::ENABLE_YAML_STYLE_METADATA_BLOCKS | Options::ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS;
-    let (mut found, mut row, mut counted) = (String::new(), 0, 0);
-    for (event, place) in pulldown_cmark::Parser::new_ext(text, options).into_offset_iter() {
-        if !matches!(event, Event::Start(Tag::Heading { .. })) {
-            continue;
+impl Kind {
+    /// The error says why the file has no outline.
+    pub(super) fn of(path: &str, text: &str) -> Result<Self, String> {
+        let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
+        let grammar = GRAMMARS.iter().find(|grammar| grammar.extensions.contains(&extension.as_str()));
+        let kind = match grammar {
+            Some(grammar) => Self::Code(grammar),
+            None if MARKDOWN.contains(&extension.as_str()) => Self::Markdown,
+            None => return Err("no outline for this kind of file".to_owned()),
+        };
+        if text.len() > PARSED_BYTES_MAX {
+            return Err(format!("the file is longer than the {PARSED_BYTES_MAX} bytes that are parsed"));
         }
-        row += text[counted..place.start].matches('\n').count();
-        counted = place.start;
-        let line = text[place.start..].lines().next().unwrap_or_default();
+        Ok(kind)
+    }
+}
+
+/// One line for each definition or heading, `number: text`, indented as in the file. The error says why there is no outline.
+pub(super) fn outline(path: &str, text: &str, bytes_max: usize) -> Result<String, String> {
+    let made = Kind::of(path, text).and_then(|kind| {
+        let (found, nothing) = match kind {
+            Kind::Code(grammar) => (definitions(grammar, text, bytes_max)?, "defines nothing"),
+            Kind::Markdown => (heading_lines(text, bytes_max), "has no headings"),
+        };
+        if found.is_empty() { Err(format!("the file {nothing}")) } else { Ok(found) }
+    });
+    made.map_err(|why| format!("{why}; its two ends are shown"))
+}
+
+fn heading_lines(text: &str, bytes_max: usize) -> String {
+    let (mut found, mut row, mut counted) = (String::new(), 0, 0);
+    for (_, start) in headings(text) {
+        row += text[counted..start].matches('\n').count();
+        counted = start;
+        let line = text[start..].lines().next().unwrap_or_default();
         if !add(&mut found, row, line, bytes_max) {
             break;
         }
     }
     found
+}
+
+/// The level and the first byte of each heading of Markdown.
+pub(super) fn headings(text: &str) -> impl Iterator<Item = (HeadingLevel, usize)> {
+    let options = Options::ENABLE_YAML_STYLE_METADATA_BLOCKS | Options::ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS;
+    let events = pulldown_cmark::Parser::new_ext(text, options).into_offset_iter();
+    events.filter_map(|(event, place)| match event {
+        Event::Start(Tag::Heading { level, .. }) => Some((level, place.start)),
+        _ => None,
+    })
 }
 
 /// Adds a line to an outline; `false` where it has no room for it.
@@ -193,31 +210,49 @@ fn add(found: &mut String, row: usize, line: &str, bytes_max: usize) -> bool {
 }
 
 fn definitions(grammar: &Grammar, text: &str, bytes_max: usize) -> Result<String, String> {
-    let failed = || format!("this could not be parsed as {}; its two ends are shown", grammar.name);
+    let lines: Vec<&str> = text.lines().collect();
+    let (mut found, mut last_row) = (String::new(), None);
+    walk(grammar, &parse(grammar, text)?, |node, _| {
+        let row = row_of_name(node);
+        // A line may have several definitions, such as `typedef struct { … } t;`.
+        if last_row.replace(row) == Some(row) {
+            return true;
+        }
+        let line = lines.get(row).copied().unwrap_or_default().trim_end().trim_end_matches('{');
+        add(&mut found, row, line, bytes_max)
+    });
+    Ok(found)
+}
+
+pub(super) fn parse(grammar: &Grammar, text: &str) -> Result<Tree, String> {
+    let failed = || format!("this could not be parsed as {}", grammar.name);
     let mut parser = Parser::new();
     parser.set_language(&(grammar.language)()).map_err(|_| failed())?;
-    let tree = parser.parse(text, None).ok_or_else(failed)?;
-    let lines: Vec<&str> = text.lines().collect();
-    let mut found = String::new();
+    parser.parse(text, None).ok_or_else(failed)
+}
+
+/// Calls `visit` with each definition, in order, and the number of the definition that it lies in, until it returns `false`.
+pub(super) fn walk<'t>(grammar: &Grammar, tree: &'t Tree, mut visit: impl FnMut(Node<'t>, Option<usize>) -> bool) {
     let mut cursor = tree.walk();
     // With a cursor, not by recursion: nesting in a file has no limit, our stack has.
-    let (mut function_depth, mut last_row) = (0, None);
+    let mut function_depth = 0;
+    let mut visited = 0;
+    let mut around: Vec<(Node<'t>, usize)> = Vec::new();
     loop {
         let node = cursor.node();
         let is_shown = grammar.definitions.contains(&node.kind()) && function_depth == 0 && worth_showing(node);
-        // A line may have several definitions, such as `typedef struct { … } t;`.
-        if is_shown
-            && let row = row_of_name(node)
-            && last_row.replace(row) != Some(row)
-        {
-            let line = lines.get(row).copied().unwrap_or_default().trim_end().trim_end_matches('{');
-            if !add(&mut found, row, line, bytes_max) {
-                return Ok(found);
+        if is_shown {
+            if !visit(node, around.last().map(|(_, number)| *number)) {
+                return;
             }
+            visited += 1;
         }
         let enters_function = is_function(node);
         if cursor.goto_first_child() {
             function_depth += usize::from(enters_function);
+            if is_shown {
+                around.push((node, visited - 1));
+            }
             continue;
         }
         loop {
@@ -225,9 +260,10 @@ fn definitions(grammar: &Grammar, text: &str, bytes_max: usize) -> Result<String
                 break;
             }
             if !cursor.goto_parent() {
-                return Ok(found);
+                return;
             }
             function_depth -= usize::from(is_function(cursor.node()));
+            around.pop_if(|(last, _)| *last == cursor.node());
         }
     }
 }

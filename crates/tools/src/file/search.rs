@@ -47,7 +47,7 @@ pub(crate) struct Input {
     /// Take the pattern as plain text.
     #[serde(default)]
     literal: bool,
-    /// The folder or file to search, relative to the workspace root.
+    /// The folder or file to search, from the workspace root.
     #[serde(default = "root")]
     path: String,
     /// Only files whose name (`*.rs`) or path (`src/**/*.rs`) matches.

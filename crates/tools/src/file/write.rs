@@ -30,7 +30,7 @@ pub(crate) struct Input {
     path: String,
     /// The whole new content.
     content: String,
-    /// Refuse unless the present content has this SHA-256 (hex), as `file.read` gave it.
+    /// Refuse unless the content has this SHA-256 (hex), which `file.read` gives.
     #[schemars(regex(pattern = r"^[0-9a-fA-F]{64}$"))]
     expected_sha256: Option<String>,
     /// Refuse if the file exists.

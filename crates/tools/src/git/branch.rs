@@ -9,8 +9,7 @@ use super::{Mode, change};
 
 pub(crate) struct Branch;
 
-/// Lists the local branches, creates a branch, or deletes a merged one. Without arguments it only lists them. It does not switch
-/// to it: use `git.switch`.
+/// Lists the local branches, creates a branch, or deletes a merged one. To switch use `git.switch`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

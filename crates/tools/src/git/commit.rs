@@ -20,7 +20,7 @@ pub(crate) struct Input {
     /// The commit message: a subject line, and after an empty line a body if it needs one.
     #[schemars(length(min = 1, max = 50000))]
     message: String,
-    /// The files or folders to commit, relative to the workspace root. Left out: everything.
+    /// The files or folders to commit, from the workspace root. Left out: everything.
     #[schemars(length(min = 1, max = 5000))]
     files: Option<Vec<String>>,
 }

@@ -14,7 +14,7 @@ pub(crate) struct Input {
     /// What is staged for the next commit.
     #[serde(default)]
     staged: bool,
-    /// Only this file or folder, relative to the workspace root.
+    /// Only this file or folder, from the workspace root.
     path: Option<String>,
     /// Compare with this commit or branch instead of the index.
     base: Option<String>,

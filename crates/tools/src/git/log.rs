@@ -21,7 +21,7 @@ pub(crate) struct Input {
     #[serde(default = "limit_default")]
     #[schemars(range(min = 1, max = 500))]
     limit: usize,
-    /// Only commits that changed this file or folder, relative to the workspace root.
+    /// Only commits that changed this file or folder, from the workspace root.
     path: Option<String>,
 }
 

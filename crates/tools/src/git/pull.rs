@@ -12,9 +12,9 @@ use super::{Mode, change};
 
 pub(crate) struct Pull;
 
-/// Brings the current branch forward to where it is at a remote that the operator grants. It never merges: it fails if the
-/// current branch has commits that the remote's lacks, and if changed files of yours would be overwritten. A person must do it
-/// where the new commits change a file that their git obeys, such as a hook, or the set of submodules.
+/// Fast-forwards the current branch from a remote that the operator grants. Fails if the branch has commits that the remote's
+/// lacks, or if changed files of yours would be overwritten. A person must do it where the new commits change a file that their
+/// git obeys, such as a hook, or the set of submodules.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

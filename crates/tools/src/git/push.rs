@@ -13,10 +13,9 @@ use super::remote::{self, Route};
 
 pub(crate) struct Push;
 
-/// Pushes a branch to a remote, never forced. With a remote that the operator grants, the host proves who it is; any other must be
-/// configured in the repository, need no credentials, and be reached over a network that your profile grants. Before a
-/// person is asked, the host checks that the push can work: it fails if the remote cannot be reached, or has commits that
-/// the branch lacks (`git.fetch` fetches them).
+/// Pushes a branch to a remote, never forced. The host authenticates to a remote that the operator grants; any other must be
+/// configured in the repository, need no credentials, and be on a network that your profile grants. Fails, before a person is
+/// asked, if the remote cannot be reached or has commits that the branch lacks (`git.fetch` fetches them).
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

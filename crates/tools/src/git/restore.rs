@@ -15,7 +15,7 @@ pub(crate) struct Restore;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The files or folders to restore, relative to the workspace root.
+    /// The files or folders to restore, from the workspace root.
     #[schemars(length(min = 1, max = 5000))]
     paths: Vec<String>,
     /// Restore the index, which unstages; false by default.

@@ -16,7 +16,7 @@ pub(crate) struct Input {
     /// The commit or branch; the current commit by default.
     #[serde(default = "head")]
     revision: String,
-    /// Show this file of the commit instead of its changes; relative to the workspace root.
+    /// Show this file of the commit instead of its changes; from the workspace root.
     path: Option<String>,
 }
 

@@ -19,14 +19,14 @@ pub(crate) struct Stash;
 pub(crate) struct Input {
     /// Which of these actions to run.
     action: Action,
-    /// The stash for `show`, `apply`, `pop` and `drop`: 0 is the newest, 1 the one before it.
+    /// The stash for `show`, `apply`, `pop` and `drop`: 0 is the newest.
     #[serde(default)]
     #[schemars(range(max = 10000))]
     index: u32,
     /// The message of the stash that `push` creates.
     #[schemars(length(min = 1, max = 1000))]
     message: Option<String>,
-    /// The files or folders whose changes `push` saves, relative to the workspace root. Omit for all changes.
+    /// The files or folders whose changes `push` saves, from the workspace root. Omit for all changes.
     #[schemars(length(min = 1, max = 5000))]
     paths: Option<Vec<String>>,
     /// Whether `push` also saves and removes files that git does not track.

@@ -9,9 +9,9 @@ use super::{Mode, change};
 
 pub(crate) struct Switch;
 
-/// Switches to a branch, or creates a branch and switches to it. Changes that are not committed stay; fails if one of them,
-/// or an untracked file, would be overwritten. A person must do it where the branch holds another version of a file that
-/// their git obeys, such as a hook, or another set of submodules.
+/// Switches to a branch, or creates a branch and switches to it. Changes that are not committed stay; fails if one of them, or an
+/// untracked file, would be overwritten. A person must do it where the branch changes a file that their git obeys, such as a
+/// hook, or the set of submodules.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {

@@ -8,8 +8,8 @@ use toolhost_store::Steps;
 
 pub(crate) struct SessionResult(pub(crate) Steps);
 
-/// Reads again what an earlier call of this session answered, or its arguments: where they were too long or too old to be
-/// shown, a handle stands in their place.
+/// Reads again the answer or the arguments of an earlier call of this session: a handle stands for those that were too long or
+/// too old to be shown.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {

@@ -7,7 +7,7 @@ use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, Help, Tool, ToolErro
 
 pub(crate) struct List;
 
-/// Lists the tools you have, with a line about each. `tool.describe` tells all about one.
+/// Lists your tools, with a line about each; `tool.describe` tells all about one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {

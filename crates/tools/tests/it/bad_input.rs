@@ -154,8 +154,12 @@ async fn a_misspelt_field_is_told_its_nearest_name() {
             assert_refused(&outcome, &format!("/{misspelt}"), &format!("{}: {misspelt}", info.name));
             let near = violations(&outcome, &format!("/{misspelt}"))[0]["nearest"].clone();
             let near = near.as_str().unwrap_or_default();
-            assert!(near.starts_with(&format!("`{field}`")), "{}: {misspelt} is near {near}", info.name);
-            assert!(outcome.text.contains(&format!("did you mean `{field}`")), "{}", outcome.text);
+            let name = format!("`{field}`");
+            // Of `path` and `paths` the shorter one can come first.
+            let has_twin = properties(&info).keys().any(|other| other != field && field.starts_with(other.as_str()));
+            let is_told = if has_twin { near.contains(&name) } else { near.starts_with(&name) };
+            assert!(is_told, "{}: {misspelt} is near {near}", info.name);
+            assert!(outcome.text.contains(&format!("did you mean {near}")), "{}", outcome.text);
         }
     }
     assert_eq!(house.workspace.snapshot(), before);

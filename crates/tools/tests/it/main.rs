@@ -31,4 +31,5 @@ mod pages;
 mod people_reviews;
 mod read;
 mod room;
+mod symbols;
 mod write;

@@ -155,3 +155,32 @@ async fn a_file_is_read_ten_times_by_the_name_that_counts() {
     refused(&house, "read_file_with_limit", arguments.clone(), ErrorKind::Limit).await;
     assert!(house.call("file.read", arguments).await.ok, "its other names do not count");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_files_are_read_in_one_call_and_a_bad_one_stops_no_other() {
+    let house = house(&[("a.txt", b"one\ntwo\n"), ("b.txt", b"three"), ("c.bin", b"\0\x01")]).await;
+    let call = json!({ "paths": ["a.txt", "b.txt", "d.txt", "c.bin", "../x"], "limit": 1 });
+    let outcome = house.call("file.read", call).await;
+    let text = outcome.text.clone();
+    let files = &outcome.data["files"];
+    assert_eq!((&files[0]["content"], &files[0]["nextOffset"]), (&json!("one\n"), &json!(2)));
+    assert_eq!((&files[1]["content"], &files[1]["truncated"]), (&json!("three"), &json!(false)));
+    for (n, part) in [(2, "`d.txt`"), (2, "did you mean `a.txt`"), (3, "binary"), (4, "`..`")] {
+        assert!(files[n]["error"].as_str().unwrap().contains(part), "{n} {part}: {files}");
+    }
+    let start =
+        "==> a.txt <==\none\n[lines 1-1 of 2; read on with offset=2]\n==> b.txt <==\nthree\n==> d.txt <==\n[not read: ";
+    assert!(text.starts_with(start), "{text}");
+    for call in [json!({ "paths": ["d.txt"] }), json!({}), json!({ "path": "a.txt", "paths": ["b.txt"] })] {
+        assert!(!house.call("file.read", call.clone()).await.ok, "{call}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_files_of_a_call_share_its_bytes() {
+    let house = house(&[("a.txt", b"123456\n"), ("b.txt", b"123456\n"), ("c.txt", b"1\n")]).await;
+    let data = house.data("file.read", json!({ "paths": ["a.txt", "b.txt", "c.txt"], "maxBytes": 10 })).await;
+    let files = &data["files"];
+    assert_eq!((&files[0]["content"], &files[1]["content"]), (&json!("123456\n"), &json!("123")));
+    assert!(files[2]["error"].as_str().unwrap().contains("maxBytes"), "{files}");
+}

@@ -81,10 +81,10 @@ impl Watch for Live {
             Event::Text { text, .. } if !inner.on_package => inner.stream(text),
             Event::Text { .. } | Event::Thought { .. } | Event::CallProgress { .. } => {}
             Event::Opened { session, model } => {
-                print::note(paint(DIM, format_args!("session {session} with {}", name(model))));
+                print::aside(paint(DIM, format_args!("session {session} with {}", name(model))));
             }
             Event::Message { text } => {
-                print::note(format_args!("{} {}", paint(BOLD, ">"), visible(text)));
+                print::aside(format_args!("{} {}", paint(BOLD, ">"), visible(text)));
             }
             Event::Asked { .. } => inner.streamed = false,
             Event::Again { attempt, wait_ms, why, .. } => {
@@ -108,12 +108,12 @@ impl Watch for Live {
                 inner.close();
                 inner.add(usage, *cost, *ms);
                 if !replayed {
-                    print::note(paint(DIM, inner.budget(turn + 1)));
+                    print::aside(paint(DIM, inner.budget(turn + 1)));
                 }
             }
             Event::CallStarted { tool, arguments, .. } => {
                 inner.close();
-                print::note(format_args!(
+                print::aside(format_args!(
                     "{} {} {}",
                     paint(DIM, "->"),
                     paint(BOLD, name(tool)),
@@ -123,7 +123,7 @@ impl Watch for Live {
             Event::CallEnded { tool, ok, code, brief, ms, replayed, .. } => {
                 let mark = if *ok { paint(GOOD, "ok") } else { paint(BAD, code.as_deref().unwrap_or("failed")) };
                 let again = if *replayed { paint(DIM, " (from before)") } else { String::new() };
-                print::note(format_args!(
+                print::aside(format_args!(
                     "   {mark} {} {}{again} {}",
                     name(tool),
                     paint(DIM, format_args!("{ms} ms")),
@@ -134,7 +134,7 @@ impl Watch for Live {
                 print::note(paint(WARN, format_args!("sent back:\n{}", quoted(findings))));
             }
             Event::Aged { results, tokens_before, tokens_after } => {
-                print::note(paint(
+                print::aside(paint(
                     DIM,
                     format_args!("{results} old results put away: {tokens_before} -> {tokens_after} tokens"),
                 ));
@@ -293,7 +293,7 @@ pub(in crate::commands) fn conclude(result: &LoopResult) {
     let seconds = result.elapsed_ms as f64 / 1000.0;
     let turns = print::count(result.iterations as usize, "turn");
     let calls = print::count(result.calls.len(), "call");
-    print::note(paint(
+    print::aside(paint(
         DIM,
         format_args!("session {} · {turns}, {calls}, {failed} failed · {seconds:.1} s", result.session),
     ));

@@ -176,7 +176,7 @@ fn for_task(named: String, is_role: bool, task: &Task, host: &Host) -> anyhow::R
             "the profile {named} of this persona cannot read workflow packages: name another persona, or leave --persona out"
         )));
     }
-    print::note(format_args!("the profile {named} cannot read workflow packages; using the profile {BUILDER}"));
+    print::aside(format_args!("the profile {named} cannot read workflow packages; using the profile {BUILDER}"));
     Ok(BUILDER.to_owned())
 }
 
@@ -237,7 +237,7 @@ fn task(args: &Args) -> anyhow::Result<Task> {
 pub(super) fn ended(conducted: &Conducted) -> ExitCode {
     use toolhost_agent::session::Status;
     if let Some(next) = &conducted.next {
-        print::note(print::paint(print::DIM, next));
+        print::aside(print::paint(print::DIM, next));
     }
     match conducted.result.status {
         Status::Completed => ExitCode::SUCCESS,

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 use toolhost_contract::{Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::arguments::{OfPage, OfTicket};
+use crate::tools::arguments::{InOrder, OfPage, OfTicket};
 use crate::tools::given;
 use crate::tools::tool::{Listed, RecordTool};
 use crate::{Comment, ProjectRecords, Query, Saved, Ticket};
@@ -19,6 +19,8 @@ pub(crate) struct List;
 pub(crate) struct Input {
     #[serde(flatten)]
     of: OfTicket,
+    #[serde(flatten)]
+    order: InOrder,
     #[serde(flatten)]
     page: OfPage,
 }
@@ -43,7 +45,7 @@ impl RecordTool for List {
     async fn run(&self, ctx: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
         let id = input.of.id(ctx)?;
         let ticket = desk.get::<Ticket>(&id).await?;
-        let query = Query { names: ticket.record_id(), ..input.page.query()? };
+        let query = Query { names: ticket.record_id(), newest_first: input.order.newest_first, ..input.page.query()? };
         let page = desk.list(&query).await?;
         Ok(Listed::new("comments", page))
     }

@@ -12,15 +12,13 @@ use crate::{Found, Kind, ProjectRecords, Search, SearchScope};
 
 pub(crate) struct Query;
 
-/// Searches what was learnt: decisions and patterns of the project, insights, issues and learnings of its iterations.
-/// The best matches come first, newer ones before older ones; misspelt words, other forms of a word and Chinese are found,
-/// too. Without keywords, the newest.
+/// Searches what was learnt: decisions and patterns of the project, insights, issues and learnings of its iterations. Best
+/// matches first, newer before older; finds misspelt words, other forms of a word and Chinese, too. Without keywords: the newest.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("additionalProperties" = false))]
 pub(crate) struct Input {
-    /// `project`: all iterations; `iteration`: only what was kept in one; `smart`: all, but what is of the current
-    /// iteration, critical or still open comes earlier.
+    /// `project`: all iterations; `iteration`: one; `smart`: all, with what is of the current iteration, critical or open earlier.
     #[serde(default = "scope_default")]
     scope: Scope,
     /// Only this kind.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 use toolhost_contract::{Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::arguments::{InIteration, OfPage};
+use crate::tools::arguments::{InIteration, InOrder, OfPage};
 use crate::tools::given;
 use crate::tools::tool::{Listed, RecordTool};
 use crate::{Milestone, ProjectRecords, Query, Saved};
@@ -19,6 +19,8 @@ pub(crate) struct List;
 pub(crate) struct Input {
     #[serde(flatten)]
     within: InIteration,
+    #[serde(flatten)]
+    order: InOrder,
     #[serde(flatten)]
     page: OfPage,
 }
@@ -42,7 +44,7 @@ impl RecordTool for List {
 
     async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
         let iteration = input.within.number(desk).await?;
-        let query = Query { iteration: Some(iteration), ..input.page.query()? };
+        let query = Query { iteration: Some(iteration), newest_first: input.order.newest_first, ..input.page.query()? };
         let page = desk.list(&query).await?;
         Ok(Listed::new("milestones", page))
     }

@@ -1,4 +1,5 @@
 //! Tools for records of every kind.
 
+pub(crate) mod get;
 pub(crate) mod history;
 pub(crate) mod restore;

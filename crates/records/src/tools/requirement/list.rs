@@ -6,11 +6,11 @@ use serde_json::json;
 use toolhost_contract::cursor::number_cursor;
 use toolhost_contract::{Alias, Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::arguments::{InIteration, OfPage};
+use crate::tools::arguments::{InIteration, InOrder, OfPage};
 use crate::tools::given;
 use crate::tools::sheet::{listed, sheets};
 use crate::tools::tool::{RecordAnswer, RecordTool};
-use crate::{Category, Feature, Kind, Priority, ProjectRecords, Query, RecordError, Requirement, Saved};
+use crate::{Category, Feature, Kind, Page, Priority, ProjectRecords, Query, RecordError, Requirement, Saved};
 
 pub(crate) struct List;
 
@@ -25,6 +25,8 @@ pub(crate) struct Input {
     category: Option<Category>,
     #[serde(flatten)]
     within: InIteration,
+    #[serde(flatten)]
+    order: InOrder,
     #[serde(flatten)]
     page: OfPage,
 }
@@ -80,20 +82,9 @@ impl RecordTool for List {
             input.priority.is_none_or(|wanted| one.priority == wanted)
                 && input.category.is_none_or(|wanted| one.category == wanted)
         };
-        let limit = input.page.limit;
-        let mut query = Query { iteration: Some(iteration), ..input.page.query()? };
-        let mut found: Vec<Saved<Requirement>> = Vec::new();
-        // A page is as full as it can be, however few of the requirements fit.
-        let next = loop {
-            let page = desk.list::<Requirement>(&query).await?;
-            found.extend(page.items.into_iter().filter(|one| fits(&one.content)));
-            query.after = page.next;
-            let left = limit - i64::try_from(found.len()).unwrap_or(i64::MAX);
-            if left <= 0 || page.next.is_none() {
-                break page.next;
-            }
-            query.limit = left;
-        };
+        let newest_first = input.order.newest_first;
+        let query = Query { iteration: Some(iteration), newest_first, ..input.page.query()? };
+        let Page { items: found, next } = desk.list_where::<Requirement>(query, fits).await?;
         let numbers: Vec<i64> = found.iter().filter_map(Saved::record_id).map(|id| id.number).collect();
         let mut namers = desk.namers(Kind::Requirement, &numbers, Kind::Feature).await?;
         let mut requirements = Vec::new();

@@ -12,7 +12,7 @@ use crate::{ProjectRecords, Saved, Status, Task};
 
 pub(crate) struct Create;
 
-/// Keeps a new task: a piece of work for a feature, in a component. It begins as pending.
+/// Creates a task: a piece of work, for a feature and in a component where it belongs to a plan. Its first state is pending.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("additionalProperties" = false))]
@@ -21,12 +21,14 @@ pub(crate) struct Input {
     #[schemars(length(min = 1, max = 500))]
     title: String,
     /// How, and what to mind.
+    #[serde(default)]
     description: String,
-    /// The feature it is for, such as FEAT-001.
-    feature_id: String,
-    /// The component it changes, such as COMP-001.
-    component_id: String,
+    /// The feature it is for, such as FEAT-001. A task of a plan has one.
+    feature_id: Option<String>,
+    /// The component it changes, such as COMP-001. A task of a plan has one.
+    component_id: Option<String>,
     /// How one sees that it is done.
+    #[serde(default)]
     acceptance_criteria: Vec<String>,
     /// Tasks that must be completed before, such as TASK-001.
     #[serde(default)]
@@ -64,6 +66,13 @@ impl RecordTool for Create {
                 expect: Expect::Data(&[("/id", r#""TASK-001""#), ("/status", r#""pending""#)]),
             },
             Example {
+                says: "a quick one, outside of a plan",
+                arguments: json!({"title":"Renew the certificate"}),
+                files: &[],
+                before: &[],
+                expect: Expect::Data(&[("/id", r#""TASK-001""#), ("/status", r#""pending""#)]),
+            },
+            Example {
                 says: "after a task that is not there",
                 arguments: json!({"title":"x","description":"","featureId":"FEAT-001","componentId":"COMP-001","acceptanceCriteria":[],"dependencies":["TASK-009"]}),
                 files: &[],
@@ -79,8 +88,8 @@ impl RecordTool for Create {
             title: input.title,
             description: input.description,
             status: Status::Pending,
-            feature_id: Some(input.feature_id),
-            component_id: Some(input.component_id),
+            feature_id: input.feature_id,
+            component_id: input.component_id,
             dependencies: input.dependencies,
             unknown_dependencies: Vec::new(),
             estimated_effort: input.estimated_effort,

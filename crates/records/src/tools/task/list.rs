@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 use toolhost_contract::{Ctx, Example, Expect, Facts, ToolError};
 
-use crate::tools::arguments::{InIteration, OfPage};
+use crate::tools::arguments::{InIteration, InOrder, OfPage};
 use crate::tools::given;
 use crate::tools::tool::{Listed, RecordTool};
 use crate::{Kind, ProjectRecords, Query, RecordId, Saved, Status, Task};
@@ -26,6 +26,8 @@ pub(crate) struct Input {
     external_id: Option<String>,
     #[serde(flatten)]
     within: InIteration,
+    #[serde(flatten)]
+    order: InOrder,
     #[serde(flatten)]
     page: OfPage,
 }
@@ -51,8 +53,14 @@ impl RecordTool for List {
         let iteration = input.within.number(desk).await?;
         let names = input.feature_id.as_deref().map(|id| RecordId::of(Kind::Feature, id)).transpose()?;
         let state = input.status.map(|status| status.as_str().to_owned());
-        let query =
-            Query { iteration: Some(iteration), state, names, external_id: input.external_id, ..input.page.query()? };
+        let query = Query {
+            iteration: Some(iteration),
+            state,
+            names,
+            external_id: input.external_id,
+            newest_first: input.order.newest_first,
+            ..input.page.query()?
+        };
         let page = desk.list(&query).await?;
         Ok(Listed::new("tasks", page))
     }
