@@ -6,6 +6,7 @@
 
 mod agent;
 mod client;
+mod http;
 mod packages;
 mod peers;
 mod people;

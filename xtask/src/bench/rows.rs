@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::bench::client::{Client, Server};
+use crate::bench::http::{Connection, HttpServer};
 use crate::bench::packages::{self, Packages};
 use crate::bench::peers::Peers;
 use crate::bench::people;
@@ -33,6 +34,12 @@ const RECORD_CALLS: usize = 40;
 const WARM_UP: usize = 20;
 /// A host is idle when it was asked nothing for a second, and has given back what it does not need then.
 const IDLE: Duration = Duration::from_secs(2);
+
+/// Connections that read at once.
+const HTTP_CONNECTIONS: usize = 16;
+const IDLE_SESSIONS: usize = 1_000;
+/// Each token may have 64 sessions.
+const SESSION_TOKENS: usize = 20;
 
 const BURST: usize = 3_000;
 /// By when the memory of a burst has been given back.
@@ -84,13 +91,20 @@ struct Plan {
 }
 
 #[rustfmt::skip]
-const PLANS: [Plan; 37] = [
+const PLANS: [Plan; 40] = [
     Plan { what: "start to tools/list", unit: Unit::Milliseconds, measure: start,
         budgets: &[Budget::OursMax(15.0), Budget::RatioMax(0.1)] },
     Plan { what: "file_read 4 KiB, median", unit: Unit::Milliseconds, measure: read,
         budgets: &[Budget::RatioMax(1.0)] },
     Plan { what: "file_read 4 KiB, 64 in flight", unit: Unit::PerSecond, measure: read_pipelined,
         budgets: &[Budget::RatioMin(1.5)] },
+    // Over stdio in the same run, by the same program.
+    Plan { what: "file_read 4 KiB over HTTP, median", unit: Unit::Milliseconds, measure: read_over_http,
+        budgets: &[Budget::AddedMax(0.15)] },
+    Plan { what: "file_read 4 KiB over HTTP, 16 connections", unit: Unit::PerSecond, measure: reads_over_http,
+        budgets: &[Budget::OursMin(8000.0)] },
+    Plan { what: "1,000 idle sessions over HTTP", unit: Unit::Mebibytes, measure: idle_sessions,
+        budgets: &[Budget::AddedMax(60.0)] },
     Plan { what: "file_list **/*, 10,000 files, a page", unit: Unit::Milliseconds, measure: list,
         budgets: &[Budget::RatioMax(1.15)] },
     Plan { what: "file_search, 10,000 files", unit: Unit::Milliseconds, measure: search,
@@ -204,6 +218,57 @@ fn read(stage: &Stage) -> Result<Measured> {
         ours: median_ms(our_times)?,
         peer: peer.map(|peer| Ok::<_, anyhow::Error>((peer.name, median_ms(peer_times)?))).transpose()?,
     })
+}
+
+/// Ours over HTTP beside ours over standard input and output.
+fn read_over_http(stage: &Stage) -> Result<Measured> {
+    let server = HttpServer::start(stage, 1)?;
+    let mut over_http = server.connect(0)?;
+    let mut over_stdio = Reader::ours(stage)?;
+    for _ in 0..WARM_UP {
+        over_http.read(PAGE)?;
+    }
+    let (mut http_times, mut stdio_times) = (Vec::new(), Vec::new());
+    for _ in 0..READS / READS_PER_TURN {
+        for _ in 0..READS_PER_TURN {
+            http_times.push(over_http.read(PAGE)?);
+        }
+        for _ in 0..READS_PER_TURN {
+            stdio_times.push(over_stdio.read()?);
+        }
+    }
+    Ok(Measured { ours: median_ms(http_times)?, peer: Some(("over stdio", median_ms(stdio_times)?)) })
+}
+
+fn reads_over_http(stage: &Stage) -> Result<Measured> {
+    let server = HttpServer::start(stage, 1)?;
+    let mut connections = (0..HTTP_CONNECTIONS).map(|_| server.connect(0)).collect::<Result<Vec<_>>>()?;
+    for connection in &mut connections {
+        connection.read(PAGE)?;
+    }
+    let began = Instant::now();
+    let reading = |mut connection: Connection| move || (0..READS).try_for_each(|_| connection.read(PAGE).map(drop));
+    let threads: Vec<_> = connections.into_iter().map(|connection| thread::spawn(reading(connection))).collect();
+    for thread in threads {
+        thread.join().map_err(|_| anyhow::anyhow!("a client panicked"))??;
+    }
+    let count = (HTTP_CONNECTIONS * READS) as f64;
+    Ok(Measured { ours: count / began.elapsed().as_secs_f64(), peer: None })
+}
+
+/// Resident memory with 1,000 sessions that were opened and left, beside what it was before.
+fn idle_sessions(stage: &Stage) -> Result<Measured> {
+    let server = HttpServer::start(stage, SESSION_TOKENS)?;
+    let mut connections = (0..SESSION_TOKENS).map(|token| server.connect(token)).collect::<Result<Vec<_>>>()?;
+    for connection in &mut connections {
+        connection.read(PAGE)?;
+    }
+    let before = server.memory_kib()? as f64 / KIB_PER_MIB;
+    for number in 0..IDLE_SESSIONS {
+        connections[number % SESSION_TOKENS].open_session()?;
+    }
+    let after = server.memory_kib()? as f64 / KIB_PER_MIB;
+    Ok(Measured { ours: after, peer: Some(("before", before)) })
 }
 
 fn read_pipelined(stage: &Stage) -> Result<Measured> {

@@ -23,6 +23,7 @@ impl Unit {
 pub(crate) enum Budget {
     /// Ours, by itself.
     OursMax(f64),
+    OursMin(f64),
     /// Ours divided by the peer's.
     RatioMax(f64),
     RatioMin(f64),
@@ -34,6 +35,7 @@ impl Budget {
     fn show(self, unit: Unit) -> String {
         match self {
             Budget::OursMax(max) => format!("<= {}", unit.show(max)),
+            Budget::OursMin(min) => format!(">= {}", unit.show(min)),
             Budget::RatioMax(max) => format!("<= {max:.2} x"),
             Budget::RatioMin(min) => format!(">= {min:.2} x"),
             Budget::AddedMax(max) => format!("<= +{}", unit.show(max)),
@@ -44,6 +46,7 @@ impl Budget {
     fn is_kept(self, ours: f64, peer: Option<f64>) -> Option<bool> {
         match self {
             Budget::OursMax(max) => Some(ours <= max),
+            Budget::OursMin(min) => Some(ours >= min),
             Budget::RatioMax(max) => peer.map(|peer| ours <= peer * max),
             Budget::RatioMin(min) => peer.map(|peer| ours >= peer * min),
             Budget::AddedMax(max) => peer.map(|peer| ours - peer <= max),

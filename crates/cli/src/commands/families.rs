@@ -12,6 +12,8 @@ use toolhost_contract::{Expect, ToolInfo};
 use toolhost_host::Registry;
 
 use crate::Usage;
+use toolhost_records::Kind;
+
 use crate::commands::{call, help};
 use crate::print::{self, paint};
 use crate::settings::Settings;
@@ -66,8 +68,8 @@ const OTHER_VERBS: &[(&str, &str)] =
 const SHOW: &str = "show";
 /// Its tool.
 const SHOW_TOOL: &str = "record.get";
-/// Families in which a record has no id, or is none.
-const NOT_SHOWN: &[&str] = &["check", "plan"];
+/// The family of what was learnt.
+const MEMORY: &str = "memory";
 /// Fields whose option would be one of all commands.
 const RENAMED: &[(&str, &str)] = &[("state", "status")];
 /// Texts that may come from a file.
@@ -110,11 +112,16 @@ fn command(registry: &Registry, family: &str, about: &str) -> Command {
         command = command.subcommand(verb(&tool.info));
     }
     let shows = command.get_subcommands().any(|verb| verb.get_all_aliases().any(|alias| alias == SHOW));
-    match registry.get(SHOW_TOOL).filter(|_| !shows && !NOT_SHOWN.contains(&family)) {
-        Some(tool) => {
-            command.subcommand(verb(&tool.info).name(SHOW).visible_alias(None).visible_alias("get").after_help(None))
+    // Memories are of several kinds.
+    let is_shown = |kind: &Kind| kind.as_str() == family || (family == MEMORY && *kind == Kind::Decision);
+    let kind = Kind::ALL.into_iter().find(is_shown).filter(|_| !shows);
+    match (kind, registry.get(SHOW_TOOL)) {
+        (Some(kind), Some(tool)) => {
+            let example = format!("toolhost {family} {SHOW} {}-001", kind.prefix());
+            let shown = verb(&tool.info).name(SHOW).visible_alias(None).visible_alias("get");
+            command.subcommand(shown.after_help(help::of_examples(&[example])))
         }
-        None => command,
+        _ => command,
     }
 }
 
