@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toolhost_contract::Clock;
 
-use crate::db::{Db, sql};
+use crate::db::{Db, Row, sql};
 use crate::error::Result;
 
 /// How long an answer is kept for whoever asks again.
@@ -62,15 +62,14 @@ impl KeyedCalls {
             tx.commit().await?;
             return Ok(Claim::First);
         }
-        let select = "SELECT digest, status, answer FROM keyed_call WHERE project_id = $1 AND call_id = $2";
-        let row = sql(select).bind(call.project_id).bind(&call.call_id).one(&mut tx).await?;
-        let digest: String = row.get("digest")?;
-        let status: Option<i64> = row.get("status")?;
-        Ok(match (status.and_then(|status| u16::try_from(status).ok()), row.get("answer")?) {
-            _ if digest != call.digest => Claim::OfAnother,
-            (Some(status), Some(answer)) => Claim::Answered { status, answer },
-            _ => Claim::Begun,
-        })
+        let row = sql(SELECT).bind(call.project_id).bind(&call.call_id).one(&mut tx).await?;
+        found(call, &row)
+    }
+
+    /// What has become of a call that was begun.
+    pub async fn look(&self, call: &KeyedCall) -> Result<Claim> {
+        let rows = sql(SELECT).bind(call.project_id).bind(&call.call_id).read(&self.db).await?;
+        rows.first().map_or(Ok(Claim::Begun), |row| found(call, row))
     }
 
     /// Keeps the answer of a call that has its number.
@@ -82,4 +81,16 @@ impl KeyedCalls {
         update.bind(&call.digest).run(&mut tx).await?;
         tx.commit().await
     }
+}
+
+const SELECT: &str = "SELECT digest, status, answer FROM keyed_call WHERE project_id = $1 AND call_id = $2";
+
+fn found(call: &KeyedCall, row: &Row) -> Result<Claim> {
+    let digest: String = row.get("digest")?;
+    let status: Option<i64> = row.get("status")?;
+    Ok(match (status.and_then(|status| u16::try_from(status).ok()), row.get("answer")?) {
+        _ if digest != call.digest => Claim::OfAnother,
+        (Some(status), Some(answer)) => Claim::Answered { status, answer },
+        _ => Claim::Begun,
+    })
 }

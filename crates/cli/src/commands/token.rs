@@ -50,7 +50,7 @@ struct Create {
     right: Vec<RightName>,
     /// The user in whose name it acts; whoever has it is taken for them [default: you]
     #[arg(long = "for", value_name = "USER")]
-    user: Option<String>,
+    acts_for: Option<String>,
     /// How long it holds, such as `30d` or `12h`
     #[arg(long, value_name = "DURATION", default_value = LIVES_DEFAULT, value_parser = lives)]
     expires: Duration,
@@ -65,7 +65,7 @@ impl Create {
         let mut rights: Vec<Right> = said.into_iter().map(Right::from).collect();
         rights.sort_unstable();
         rights.dedup();
-        let user = self.user.unwrap_or_else(|| connection.user().name.clone());
+        let user = self.acts_for.unwrap_or_else(|| connection.user().name.clone());
         let account_id = member(connection, &user).await?;
         let key = hosting::key_of(resolved);
         let secret = Secret::new(&key).context("this system gives no random bytes")?;

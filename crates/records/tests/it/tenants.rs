@@ -139,7 +139,7 @@ fn every_argument_that_takes_an_id_is_among_those_tried() {
     const SAYS: &str = "acceptanceCriteria architectureStyle assignee before cascade category codeExample \
         completionCriteria componentType consequences content context current cursor dataModels dataType deadline \
         decision deployment description done estimatedEffort expectedState expectedStatus expectedVersion externalId filesToCreate \
-        importance inheritance interfaces keywords kind labels leaseSeconds limit maxTokens name newState newStatus \
+        importance inheritance interfaces keywords kind labels leaseSeconds limit maxTokens name newState newStatus newestFirst \
         number otherType personality priority resolution responsibilities role scope stage state status statusFilter \
         tags technology technologyStack title type usage version why";
     let says: Vec<&str> = SAYS.split(' ').collect();

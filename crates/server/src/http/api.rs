@@ -1,6 +1,7 @@
 //! What the API does.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -8,6 +9,7 @@ use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Call, CallId, Caller, CallerKind, ErrorKind, Scope, ToolError, ToolSummary, canonical_json};
 use toolhost_host::{Decision, Hooks, PERMIT_LIVES_MS_DEFAULT, Person, Standing, ask_id, ask_number};
@@ -17,6 +19,7 @@ use super::audit_row::AuditRow;
 use super::auth::Principal;
 use super::envelope::{Reply, told};
 use super::events;
+use super::projects::OpenProject;
 use super::routes::{Asked, Method, QueryName, Route};
 use super::token::Right;
 
@@ -24,6 +27,8 @@ use super::token::Right;
 const DOOR: &str = "http";
 /// The header with the number that a caller chooses for a call.
 const KEY: &str = "idempotency-key";
+/// How often it is looked for the answer of a call that is waited for.
+const KEYED_PAUSE: Duration = Duration::from_millis(100);
 /// Rows of a page where nobody says how many.
 const PAGE_DEFAULT: i64 = 50;
 /// Most rows of a page.
@@ -444,8 +449,8 @@ async fn make_call(mut asked: Asked) -> Result<Reply, ToolError> {
         }
         // Its caller may come back for the answer: it goes on without them.
         Some(_) => {
-            let principal = std::sync::Arc::clone(principal);
-            tokio::spawn(async move { make_keyed(&principal, call).await }).await.map_err(ToolError::internal)?
+            let (principal, wait) = (Arc::clone(principal), asked.limits.keyed_wait);
+            tokio::spawn(async move { make_keyed(&principal, call, wait).await }).await.map_err(ToolError::internal)?
         }
     }
 }
@@ -458,7 +463,7 @@ fn call_id(text: &str) -> Option<CallId> {
     (lengths == [8, 4, 4, 4, 12] && parts.iter().all(|part| is_hex(part))).then(|| CallId::new(text))
 }
 
-async fn make_keyed(principal: &Principal, call: Call) -> Result<Reply, ToolError> {
+async fn make_keyed(principal: &Principal, call: Call, wait: Duration) -> Result<Reply, ToolError> {
     let project = &principal.project;
     let asked_for = json!({
         "token": principal.token.id, "tool": call.tool, "arguments": call.arguments, "profile": call.caller.profile,
@@ -466,7 +471,7 @@ async fn make_keyed(principal: &Principal, call: Call) -> Result<Reply, ToolErro
     });
     let digest = hex::encode(Sha256::digest(canonical_json(&asked_for).map_err(ToolError::internal)?));
     let keyed = KeyedCall { project_id: project.id, call_id: call.id.to_string(), digest };
-    match project.keyed_calls.claim(&keyed).await? {
+    match settled(project, &keyed, wait).await? {
         Claim::First => {
             let outcome = project.gate.call(call, Hooks::default()).await;
             let (status, text) = told(&outcome);
@@ -486,11 +491,32 @@ async fn make_keyed(principal: &Principal, call: Call) -> Result<Reply, ToolErro
     }
 }
 
+/// Whether a call with a key may be made, or what it came to. One that is under way is waited for.
+async fn settled(project: &OpenProject, keyed: &KeyedCall, wait: Duration) -> Result<Claim, ToolError> {
+    let mut claim = project.keyed_calls.claim(keyed).await?;
+    let until = Instant::now() + wait;
+    while claim == Claim::Begun && Instant::now() < until {
+        if let Some("unknown" | "finished") = last_event(project, &keyed.call_id).await?.as_deref() {
+            // Its answer may be written a moment after its row.
+            tokio::time::sleep(KEYED_PAUSE).await;
+            return Ok(project.keyed_calls.look(keyed).await?);
+        }
+        tokio::time::sleep(KEYED_PAUSE).await;
+        claim = project.keyed_calls.look(keyed).await?;
+    }
+    Ok(claim)
+}
+
+/// The event of a call's last row in the audit.
+async fn last_event(project: &OpenProject, call: &str) -> Result<Option<String>, ToolError> {
+    let filter = Filter { call: Some(call.to_owned()), limit: 1, last: true, ..Filter::default() };
+    let rows = project.reader.audit(project.id, &filter).await?;
+    Ok(rows.into_iter().next().map(|row| row.event))
+}
+
 /// What is known of a call that was begun and whose answer is not kept.
 async fn not_kept(principal: &Principal, call: &str) -> Result<ToolError, ToolError> {
-    let filter = Filter { call: Some(call.to_owned()), limit: 1, last: true, ..Filter::default() };
-    let rows = principal.project.reader.audit(principal.project.id, &filter).await?;
-    Ok(match rows.first().map(|row| row.event.as_str()) {
+    Ok(match last_event(&principal.project, call).await?.as_deref() {
         Some("unknown") => ToolError::new(
             ErrorKind::Unknown,
             "the host ended during this call, and whether it has happened is not known",

@@ -100,11 +100,12 @@ pub(crate) fn status(kind: ErrorKind) -> StatusCode {
         ErrorKind::Validation => StatusCode::BAD_REQUEST,
         ErrorKind::Security | ErrorKind::Permission | ErrorKind::Denied => StatusCode::FORBIDDEN,
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
-        ErrorKind::Conflict => StatusCode::CONFLICT,
+        // Whether it has happened is not known: whoever would repeat it has to look first.
+        ErrorKind::Conflict | ErrorKind::Unknown => StatusCode::CONFLICT,
         ErrorKind::Limit => StatusCode::TOO_MANY_REQUESTS,
         // Of the machine that the tools work on.
         ErrorKind::Io | ErrorKind::Cancelled => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
-        ErrorKind::Unknown | ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

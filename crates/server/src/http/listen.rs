@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use axum::routing::{MethodFilter, MethodRouter, any, get, on};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
@@ -35,9 +36,11 @@ use super::visitors::Visitors;
 use super::{HttpLimits, Serving, envelope};
 
 /// How often it is looked for sessions that are idle and tokens that are not valid any more.
-const SWEEP_EVERY: Duration = Duration::from_secs(5);
+const SWEEP_EVERY: Duration = Duration::from_secs(2);
 /// How long a failure to take a connection is waited out: there are too many open files, say.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// After how many seconds an address whose logins fail may try again.
+const RETRY_LOGIN_SECONDS: &str = "60";
 /// Longest head of a request, bytes.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
@@ -193,7 +196,7 @@ fn router(server: &Arc<Server>) -> Router {
     let mut paths: BTreeMap<&str, (MethodRouter, Vec<&str>)> = BTreeMap::new();
     for route in ROUTES {
         let server = Arc::clone(server);
-        let handler = move |params: RawPathParams, request: Request| api(Arc::clone(&server), route, params, request);
+        let handler = move |params: Params, request: Request| api(Arc::clone(&server), route, params, request);
         let (filter, name) = match route.method {
             Method::Get => (MethodFilter::GET, "GET"),
             Method::Post => (MethodFilter::POST, "POST"),
@@ -210,7 +213,7 @@ fn router(server: &Arc<Server>) -> Router {
     }
     for path in ["/mcp", "/mcp/{project}", "/mcp/{project}/{profile}"] {
         let server = Arc::clone(server);
-        let handler = move |params: RawPathParams, request: Request| mcp(Arc::clone(&server), params, request);
+        let handler = move |params: Params, request: Request| mcp(Arc::clone(&server), params, request);
         router = router.route(path, any(handler));
     }
     let (visited, ready) = (Arc::clone(server), Arc::clone(server));
@@ -278,7 +281,9 @@ fn refused(server: &Server, request: &Parts, is_missing: bool) -> Response<Body>
         && !server.visitors.failed(address)
     {
         let message = "too many logins from this address have failed";
-        return envelope::problem(&ToolError::new(ErrorKind::Limit, message));
+        let mut response = envelope::problem(&ToolError::new(ErrorKind::Limit, message));
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_LOGIN_SECONDS));
+        return response;
     }
     let message = if is_missing { "who are you? There is no token" } else { "this token opens nothing here" };
     let error = ToolError::new(ErrorKind::Permission, message)
@@ -310,13 +315,16 @@ async fn whole(server: &Server, body: Body) -> Result<Bytes, Response<Body>> {
     }
 }
 
-async fn mcp(server: Arc<Server>, params: RawPathParams, request: Request) -> Response<Body> {
+async fn mcp(server: Arc<Server>, params: Params, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let (principal, permit) = match admitted(&server, &parts).await {
         Ok(admitted) => admitted,
         Err(response) => return response,
     };
-    let params = named(&params);
+    let params = match named(params) {
+        Ok(params) => params,
+        Err(error) => return envelope::problem(&error),
+    };
     let is_its_own = |project: &String| *project == principal.project.key || *project == principal.project.name;
     let profile = principal.profile(params.get("profile").map(String::as_str));
     let Some(profile) = profile.filter(|_| params.get("project").is_none_or(is_its_own)) else {
@@ -364,26 +372,32 @@ impl hyper::body::Body for Held {
     }
 }
 
-fn named(params: &RawPathParams) -> HashMap<String, String> {
-    params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+/// The parts of a path; what is no UTF-8 names nothing.
+type Params = Result<RawPathParams, RawPathParamsRejection>;
+
+fn named(params: Params) -> Result<HashMap<String, String>, ToolError> {
+    let params = params.map_err(|_| ToolError::new(ErrorKind::NotFound, "there is nothing at this address"))?;
+    Ok(params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
-async fn api(server: Arc<Server>, route: &'static Route, params: RawPathParams, request: Request) -> Response<Body> {
+async fn api(server: Arc<Server>, route: &'static Route, params: Params, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let (principal, permit) = match admitted(&server, &parts).await {
         Ok(admitted) => admitted,
         Err(response) => return response,
     };
-    let query = match query_of(parts.uri.query().unwrap_or_default()) {
-        Ok(query) => query,
+    let said = query_of(parts.uri.query().unwrap_or_default()).and_then(|query| Ok((query, named(params)?)));
+    let (query, path) = match said {
+        Ok(said) => said,
         Err(error) => return envelope::problem(&error),
     };
     let asked = Asked {
+        limits: server.limits,
         document: Arc::clone(&server.document),
         ends: Arc::clone(&server.ends),
         life: server.life.clone(),
         principal,
-        path: named(&params),
+        path,
         query,
         headers: parts.headers,
         body: Value::Null,
@@ -405,6 +419,11 @@ async fn handle(
     body: Body,
 ) -> Result<Response<Body>, Response<Body>> {
     if route.body.is_some() {
+        if !is_json(&asked.headers) {
+            let error =
+                ToolError::new(ErrorKind::Validation, "the body has to be JSON: `Content-Type: application/json`");
+            return Err(envelope::problem_with(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error));
+        }
         let bytes = whole(server, body).await?;
         asked.body = serde_json::from_slice(&bytes).map_err(|error| {
             let message = format!("the body is no JSON: {error}");
@@ -413,6 +432,17 @@ async fn handle(
     }
     tracing::debug!(operation = route.name, "a request");
     (route.run)(asked).await.map(super::envelope::Reply::into_response).map_err(|error| envelope::problem(&error))
+}
+
+/// Whether a body says that it is JSON as it stands.
+fn is_json(headers: &HeaderMap) -> bool {
+    let said = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let kind = said(header::CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
+    let (kind, rest) = kind.split_once(';').unwrap_or((&kind, ""));
+    let charset = rest.trim().strip_prefix("charset=").unwrap_or("utf-8").trim_matches('"');
+    kind.trim() == envelope::JSON
+        && charset == "utf-8"
+        && said(header::CONTENT_ENCODING).is_none_or(|how| how == "identity")
 }
 
 /// What stands after the question mark, each name once.

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{Request, Response, StatusCode};
+use axum::http::{Method, Request, Response, StatusCode, header};
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full, Limited};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +26,11 @@ use crate::mcp::{CALLS_MAX_DEFAULT, Door, Given, Listed, McpService, Tidy};
 
 /// How long a service without sessions is kept for its caller's next request.
 const SERVICE_IDLE: Duration = Duration::from_secs(600);
+
+/// Longest refusal that is read, bytes.
+const REFUSAL_BYTES_MAX: usize = 4096;
+/// JSON-RPC 2.0, section 5.1.
+const INVALID_REQUEST: i32 = -32600;
 
 /// The MCP services of a server.
 pub(crate) struct Doors {
@@ -72,12 +78,17 @@ impl Doors {
     ) -> Result<Response<Body>, ToolError> {
         let door = self.door(principal, profile).await?;
         *lock(&door.used) = Instant::now();
+        // rmcp says of any session that it was ended.
+        if request.method() == Method::DELETE && !door.sessions.has(request.headers()) {
+            return Ok(envelope::problem(&ToolError::new(ErrorKind::NotFound, "there is no such session")));
+        }
         let response = door.service.handle(request.map(Full::new)).await;
         if response.status() == StatusCode::INTERNAL_SERVER_ERROR && door.sessions.has_refused() {
             let message = "there are too many MCP sessions: end one with DELETE, or use one that is there";
             return Ok(envelope::problem(&ToolError::new(ErrorKind::Limit, message)));
         }
-        Ok(response.map(|body| Body::new(http_body_util::BodyExt::map_err(body, |never: Infallible| match never {}))))
+        let response = response.map(|body| Body::new(body.map_err(|never: Infallible| match never {})));
+        if response.status().is_success() || is_json(&response) { Ok(response) } else { Ok(in_json(response).await) }
     }
 
     async fn door(&self, principal: &Arc<Principal>, profile: &str) -> Result<Arc<OpenDoor>, ToolError> {
@@ -149,6 +160,29 @@ impl Doors {
             }
         }
     }
+}
+
+fn is_json(response: &Response<Body>) -> bool {
+    response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == envelope::JSON)
+}
+
+/// What rmcp refuses in plain text, as an error of JSON-RPC.
+async fn in_json(response: Response<Body>) -> Response<Body> {
+    let (parts, body) = response.into_parts();
+    let text = match Limited::new(body, REFUSAL_BYTES_MAX).collect().await {
+        Ok(body) => String::from_utf8_lossy(&body.to_bytes()).into_owned(),
+        Err(_) => String::new(),
+    };
+    // A body whose type is right and whose content is no message.
+    let is_no_message = parts.status == StatusCode::UNSUPPORTED_MEDIA_TYPE && !text.contains("Content-Type");
+    let status = if is_no_message { StatusCode::BAD_REQUEST } else { parts.status };
+    let error = json!({ "code": INVALID_REQUEST, "message": text });
+    let said = json!({ "jsonrpc": "2.0", "id": null, "error": error });
+    let mut answer = envelope::json_response(status, said.to_string());
+    if let Some(allow) = parts.headers.get(header::ALLOW) {
+        answer.headers_mut().insert(header::ALLOW, allow.clone());
+    }
+    answer
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

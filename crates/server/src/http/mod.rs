@@ -66,6 +66,8 @@ pub struct HttpLimits {
     pub session_idle: Duration,
     /// Failed logins of one address in a minute.
     pub failed_logins: u32,
+    /// How long a call under way is waited for by whoever asks for it again.
+    pub keyed_wait: Duration,
     /// How long requests under way may take when the server ends.
     pub drain: Duration,
 }
@@ -82,6 +84,7 @@ impl Default for HttpLimits {
             sessions: 4096,
             session_idle: Duration::from_secs(30 * 60),
             failed_logins: 30,
+            keyed_wait: Duration::from_secs(20),
             drain: Duration::from_secs(30),
         }
     }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{BoxFuture, ErrorKind, ToolError};
 
+use super::HttpLimits;
 use super::auth::Principal;
 use super::ends::Ends;
 use super::envelope::Reply;
@@ -55,6 +56,7 @@ pub(crate) type Handler = fn(Asked) -> BoxFuture<'static, Result<Reply, ToolErro
 
 /// A request that may be handled: its caller has the right, and its project is theirs.
 pub(crate) struct Asked {
+    pub(crate) limits: HttpLimits,
     /// The OpenAPI document.
     pub(crate) document: Arc<str>,
     pub(crate) ends: Arc<Ends>,
@@ -90,6 +92,9 @@ impl Asked {
     /// # Errors
     /// What does not fit.
     pub(crate) fn body<T: DeserializeOwned>(&mut self) -> Result<T, ToolError> {
+        if !self.body.is_object() {
+            return Err(ToolError::new(ErrorKind::Validation, "the body does not fit: it is no JSON object"));
+        }
         serde_json::from_value(self.body.take()).map_err(|error| {
             let message = format!("the body does not fit: {}", toolhost_contract::visible_line(&error.to_string()));
             ToolError::new(ErrorKind::Validation, message).hint("GET /api/v1/openapi.json says what each request takes")

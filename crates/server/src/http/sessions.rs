@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::http::HeaderMap;
 use futures::Stream;
 use rmcp::RoleServer;
 use rmcp::model::{ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
@@ -21,6 +22,9 @@ use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+
+/// The header that names a session.
+const SESSION: &str = "mcp-session-id";
 
 type Inner = <LocalSessionManager as SessionManager>::Transport;
 
@@ -70,6 +74,12 @@ impl Sessions {
     /// Whether a session was refused since this was asked last.
     pub(crate) fn has_refused(&self) -> bool {
         self.refused.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether the session that a request names is one of these.
+    pub(crate) fn has(&self, headers: &HeaderMap) -> bool {
+        let named = headers.get(SESSION).and_then(|id| id.to_str().ok());
+        named.is_some_and(|id| lock(&self.open).contains_key(&SessionId::from(id.to_owned())))
     }
 
     pub(crate) fn is_empty(&self) -> bool {

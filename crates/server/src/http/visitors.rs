@@ -10,6 +10,8 @@ use toolhost_contract::{ErrorKind, ToolError};
 
 /// Addresses whose failures are counted; beyond, those that have recovered are forgotten.
 const ADDRESSES_MAX: usize = 10_000;
+/// Fetch Metadata (W3C).
+const SENT_BY: &str = "sec-fetch-site";
 const LOOPBACK: [&str; 4] = ["localhost", "127.0.0.1", "::1", "[::1]"];
 
 pub(crate) struct Visitors {
@@ -35,15 +37,26 @@ impl Visitors {
         let named = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
         let host = uri.authority().map(Authority::as_str).or_else(|| named(header::HOST)).unwrap_or_default();
         let authority: Authority = host.parse().map_err(|_| refused("the request names no host".to_owned()))?;
-        if headers.get_all(header::HOST).iter().count() > 1 || !self.is_own(authority.host()) {
+        let twice = [header::HOST, header::ORIGIN, header::AUTHORIZATION]
+            .into_iter()
+            .find(|name| headers.get_all(name).iter().count() > 1);
+        if let Some(name) = twice {
+            return Err(refused(format!("the header `{name}` stands there twice")));
+        }
+        if !self.is_own(authority.host()) {
             return Err(refused(format!("this server is not `{}`", toolhost_contract::visible_line(authority.host())))
                 .hint("`toolhost serve --host NAME` serves a name"));
+        }
+        let of_another = || refused("a page of another origin may not call this server".to_owned());
+        // What a browser says of a request that a page of another site makes it send.
+        if headers.get(SENT_BY).is_some_and(|site| site == "cross-site") {
+            return Err(of_another());
         }
         let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
         let of_here = origin.to_str().ok().and_then(|origin| origin.parse::<Uri>().ok()).is_some_and(|origin| {
             origin.authority().is_some_and(|of| of.as_str().eq_ignore_ascii_case(authority.as_str()))
         });
-        if of_here { Ok(()) } else { Err(refused("a page of another origin may not call this server".to_owned())) }
+        if of_here { Ok(()) } else { Err(of_another()) }
     }
 
     fn is_own(&self, host: &str) -> bool {

@@ -62,6 +62,7 @@ async fn bad_requests_are_told_what_is_wrong_with_them() {
         (("GET", "/api/v1/projects/p0/audit?nothing=1"), "", 400, "nothing"),
         (("GET", "/api/v1/projects/p0/audit?tool=%ff"), "", 400, "UTF-8"),
         (("DELETE", "/api/v1/projects/p0/tokens/tok-0"), "", 404, "token"),
+        (("GET", "/api/v1/projects/%ff/asks"), "", 404, "nothing"),
         (("GET", "/api/v2/projects"), "", 404, "nothing"),
         (("GET", "/"), "", 404, "nothing"),
     ];
@@ -73,6 +74,15 @@ async fn bad_requests_are_told_what_is_wrong_with_them() {
         assert_eq!(reply.header("content-type"), Some("application/json"), "{asked:?}");
     }
     assert_eq!(rig.send(&token, ("PUT", calls), "").await.header("allow"), Some("POST"));
+    let headers = [
+        ("content-type", "text/plain"),
+        ("content-type", "application/json; charset=utf-16"),
+        ("content-encoding", "gzip"),
+    ];
+    for header in headers {
+        let reply = rig.send_with(&token, ("POST", calls), &[header], r#"{"tool":"tool.list"}"#).await;
+        assert_eq!(reply.status, 415, "{header:?}: {reply:?}");
+    }
 }
 
 #[tokio::test]

@@ -13,12 +13,24 @@ const ASKED: (&str, &str) = ("GET", "/api/v1/projects");
 async fn a_page_of_another_name_or_origin_reaches_nothing() {
     let rig = Rig::one().await;
     let token = rig.token(&["call", "read"]).await;
-    for header in [("host", "evil.example"), ("origin", "http://evil.example"), ("origin", "null")] {
+    let site = ("sec-fetch-site", "cross-site");
+    for header in [("host", "evil.example"), ("origin", "http://evil.example"), ("origin", "null"), site] {
         for path in ["/api/v1/projects", "/mcp", "/healthz"] {
             let reply = rig.send_with(&token, ("GET", path), &[header], "").await;
             assert_eq!(reply.status, 403, "{header:?} {path}: {reply:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_header_that_says_two_things_is_refused() {
+    let rig = Rig::one().await;
+    let (token, other) = (rig.token(&["read"]).await, rig.token_of(0, "other", &["all"], &["read"]).await);
+    let bearer = format!("Bearer {other}");
+    let reply = rig.send_with(&token, ASKED, &[("authorization", &bearer)], "").await;
+    assert_eq!(reply.status, 403, "{reply:?}");
+    let origins = [("origin", "http://localhost"), ("origin", "http://evil.example")];
+    assert_eq!(rig.send_with(&token, ASKED, &origins, "").await.status, 403);
 }
 
 #[tokio::test]

@@ -78,10 +78,24 @@ async fn a_session_of_another_token_is_an_unknown_one() {
     let unknown = in_session(&rig, &other, "d44f3231-4f9d-44d9-9620-69c9496acdfc", read("a.txt")).await;
     assert_eq!((theirs.status, &theirs.body), (404, &unknown.body), "{theirs:?}");
     let headers = [ACCEPT, ("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
-    let _ = rig.send_with(&other, ("DELETE", "/mcp"), &headers, "").await;
+    assert_eq!(rig.send_with(&other, ("DELETE", "/mcp"), &headers, "").await.status, 404);
     let listened = rig.send_with(&other, ("GET", "/mcp"), &headers, "").await;
     assert_eq!(listened.status, 404, "{listened:?}");
     assert_eq!(in_session(&rig, &token, &session, read("a.txt")).await.status, 200, "it is still there for its own");
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_answered_with_an_error_of_json_rpc() {
+    let rig = Rig::one().await;
+    let token = rig.token(&["call"]).await;
+    for body in ["", "[]", "{}", "null", r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, "{", "\u{0}"] {
+        let reply = rig.send_with(&token, ("POST", "/mcp"), &[ACCEPT], body).await;
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (400, &json!(-32600)), "{body:?}: {reply:?}");
+    }
+    let reply = rig.send_with(&token, ("POST", "/mcp"), &[("accept", "text/html")], &initialize()).await;
+    assert_eq!((reply.status, &reply.json()["jsonrpc"]), (406, &json!("2.0")), "{reply:?}");
+    let reply = rig.send(&token, ("TRACE", "/mcp"), "").await;
+    assert!(reply.status == 405 && reply.header("allow").is_some(), "{reply:?}");
 }
 
 #[tokio::test]
