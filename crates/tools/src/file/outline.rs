@@ -305,14 +305,14 @@ fn row_of_name(node: Node<'_>) -> usize {
 }
 
 fn worth_showing(node: Node<'_>) -> bool {
-    // The line of a template is that of the definition in it.
-    if node.parent().is_some_and(|parent| parent.kind() == "template_declaration") {
-        return false;
-    }
     match node.kind() {
         // `struct x *p` only names a structure.
         "struct_specifier" | "enum_specifier" | "union_specifier" | "class_specifier" => {
             node.child_by_field_name("body").is_some()
+        }
+        // The line of a template is that of the definition in it.
+        "function_definition" | "alias_declaration" => {
+            node.parent().is_none_or(|parent| parent.kind() != "template_declaration")
         }
         // A constant is worth a line at the top of a module only.
         "lexical_declaration" => {
