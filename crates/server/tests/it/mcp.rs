@@ -134,3 +134,30 @@ async fn an_idle_session_ends_and_one_with_a_listener_does_not() {
     }
     assert_eq!(in_session(&rig, &listening, &session, read("a.txt")).await.status, 200);
 }
+
+#[tokio::test]
+async fn a_session_with_a_call_under_way_does_not_end_though_its_client_has_gone() {
+    let limits = HttpLimits { session_idle: Duration::from_millis(1), ..HttpLimits::default() };
+    let policy = "[[rules]]\ntool = \"file.write\"\ndecide = \"ask\"\n";
+    let rig = Rig::start(vec![house().project_policy(policy)], limits).await;
+    let (idle, busy) = (rig.token(&["call"]).await, rig.token_of(0, "busy", &["all"], &["call"]).await);
+    let asked = rig.call(&busy, "file.write", json!({ "path": "a.txt", "content": "x" })).await.json();
+    let params = json!({ "name": "approval_wait", "arguments": { "approvalId": asked["data"]["approvalId"], "timeoutMs": 600_000 } });
+    let waits = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params }).to_string();
+    let (session, bearer) = (opened(&rig, &busy).await, format!("Bearer {busy}"));
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ACCEPT,
+        ("mcp-session-id", session.as_str()),
+        ("mcp-protocol-version", "2025-11-25"),
+    ];
+    let mut waiting = HttpStream::open(rig.address, request(("POST", "/mcp"), &headers, &waits).as_bytes()).await;
+    assert!(waiting.until("text/event-stream").await.1);
+    drop(waiting);
+    // It has been looked for idle sessions since.
+    let idle_session = opened(&rig, &idle).await;
+    while in_session(&rig, &idle, &idle_session, read("a.txt")).await.status != 404 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    assert_eq!(in_session(&rig, &busy, &session, read("a.txt")).await.status, 200);
+}
