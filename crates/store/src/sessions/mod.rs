@@ -9,7 +9,7 @@ mod shared;
 pub(crate) mod state;
 mod writer;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
@@ -105,6 +105,8 @@ struct Inner {
     audit: Audit,
     /// The sessions that this process runs.
     held: Mutex<HashMap<Key, Arc<Shared>>>,
+    /// Those that a task of this process is about to run.
+    taking: Mutex<HashSet<Key>>,
     /// Made when the first session is held.
     writer: OnceLock<mpsc::Sender<Job>>,
 }
@@ -112,13 +114,42 @@ struct Inner {
 /// Project and id.
 type Key = (i64, String);
 
+/// A session that one task takes. Dropped, others may.
+struct Taking {
+    inner: Arc<Inner>,
+    key: Key,
+}
+
+impl Taking {
+    /// `None`: another task takes it.
+    fn begin(inner: &Arc<Inner>, key: &Key) -> Option<Self> {
+        inner.taking().insert(key.clone()).then(|| Self { inner: Arc::clone(inner), key: key.clone() })
+    }
+}
+
+impl Drop for Taking {
+    fn drop(&mut self) {
+        self.inner.taking().remove(&self.key);
+    }
+}
+
 const COLUMNS: &str =
     "id, epoch, account_id, parent, profile, model, title, state, code, host, wanted, steps, tally, created_at_ms,
      updated_at_ms";
 
 impl Sessions {
     pub(crate) fn new(db: Db, subjects: Subjects, clock: Arc<dyn Clock>, audit: Audit) -> Self {
-        Self { inner: Arc::new(Inner { db, subjects, clock, audit, held: Mutex::default(), writer: OnceLock::new() }) }
+        Self {
+            inner: Arc::new(Inner {
+                db,
+                subjects,
+                clock,
+                audit,
+                held: Mutex::default(),
+                taking: Mutex::default(),
+                writer: OnceLock::new(),
+            }),
+        }
     }
 
     /// Makes a session that nobody runs yet.
@@ -224,11 +255,16 @@ impl Sessions {
 
     /// Takes a session to run it. Refused while another run of it lives, here or in another process.
     pub async fn hold(&self, project: i64, id: &str) -> Result<Held> {
+        let key = (project, id.to_owned());
+        // Between the row that says who runs it and the place among those that this process runs, another task would see a session that
+        // belongs to this process and is run by nobody.
+        let Some(_taking) = Taking::begin(&self.inner, &key) else {
+            return Err(Error::SessionRuns { id: id.to_owned() });
+        };
         // What a run before this one in the same process had kept may still be on its way.
         writer::settle(&self.inner).await;
         let found = self.get(project, id).await?;
         let me = self.inner.audit.host();
-        let key = (project, id.to_owned());
         let mine = found.host.as_deref() == Some(&*me);
         if (mine && self.inner.held().contains_key(&key)) || (!mine && found.running) {
             return Err(Error::SessionRuns { id: id.to_owned() });
@@ -352,6 +388,10 @@ impl Steps {
 impl Inner {
     fn held(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<Shared>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn taking(&self) -> std::sync::MutexGuard<'_, HashSet<Key>> {
+        self.taking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sessions of this process, for the writer.
