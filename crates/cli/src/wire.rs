@@ -102,8 +102,8 @@ pub(crate) async fn open_resolved(resolved: &Resolved, need: Need) -> anyhow::Re
     Ok(host)
 }
 
-/// Opens the project of a folder that is not on this machine, or is gone: what its database has is there, and no workspace. `state` is where
-/// the database is, if it is no shared one.
+/// Opens the project of a folder that is not on this machine, or was deleted: its records can be used, its files cannot. `state` is the folder
+/// of its SQLite database; `None` for a shared database.
 pub(crate) async fn open_elsewhere(resolved: &Resolved, state: Option<&Path>, root: &Path) -> anyhow::Result<Host> {
     let builder = builder(resolved, Need::Writing);
     let builder = match state {

@@ -31,7 +31,7 @@ enum Command {
     Create(Create),
     /// List the tokens of this project, without their secrets
     List,
-    /// End a token for good: within a second nobody can use it
+    /// Revoke a token: within a second it is refused
     Revoke {
         /// As `toolhost token list` shows it
         id: String,
@@ -48,7 +48,7 @@ struct Create {
     /// What it may do; several times [default: call and read]
     #[arg(long, value_enum, value_name = "RIGHT")]
     right: Vec<RightName>,
-    /// The user in whose name it acts; whoever has it is taken for them [default: you]
+    /// The member of the project whose name and role its calls have [default: you]
     #[arg(long = "for", value_name = "USER")]
     acts_for: Option<String>,
     /// How long it holds, such as `30d` or `12h`
@@ -101,7 +101,7 @@ impl Create {
         ));
         if rights.contains(&Right::Approve) {
             print::note(format_args!(
-                "{} whoever has it can approve what agents ask: give it to no agent",
+                "{} this token can approve what agents ask for: never give it to an agent",
                 print::paint(print::WARN, "note:")
             ));
         }
@@ -115,7 +115,7 @@ enum RightName {
     Call,
     /// Read the project: asks, audit, sessions, members
     Read,
-    /// Answer what people are asked, in its user's name: never for an agent
+    /// Answer approvals and reviews in its user's name: never for an agent
     Approve,
     /// List and end tokens
     Manage,
@@ -153,15 +153,13 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
                     return Ok(());
                 }
                 let id = print::visible_line(&id);
-                Err(Usage::error(format!(
-                    "there is no token `{id}` that holds; `toolhost token list` shows which there are"
-                )))
+                Err(Usage::error(format!("there is no valid token `{id}`; `toolhost token list` shows all tokens")))
             };
             connection.record(&connection.who(), "token.revoke", json!({ "id": id }), work).await?;
             if settings.json {
                 print::json(&json!({ "id": id, "revoked": true }))?;
             } else {
-                print::line(format_args!("{} holds no more", print::visible_line(&id)));
+                print::line(format_args!("{} is revoked", print::visible_line(&id)));
             }
         }
     }
@@ -216,6 +214,6 @@ fn list(tokens: &[Token], json: bool) -> anyhow::Result<()> {
             ]
         })
         .collect();
-    print::table(&["id", "name", "user", "profiles", "rights", "holds", "last used"], &rows);
+    print::table(&["id", "name", "user", "profiles", "rights", "valid", "last used"], &rows);
     Ok(())
 }

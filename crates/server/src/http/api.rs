@@ -476,7 +476,7 @@ async fn make_keyed(principal: &Principal, call: Call, wait: Duration) -> Result
             let outcome = project.gate.call(call, Hooks::default()).await;
             let (status, text) = told(&outcome);
             if let Err(error) = project.keyed_calls.answered(&keyed, status.as_u16(), &text).await {
-                tracing::error!(%error, call = %keyed.call_id, "an answer could not be kept for whoever asks again");
+                tracing::error!(%error, call = %keyed.call_id, "the answer of a call with an Idempotency-Key could not be stored");
             }
             Ok(Reply::Outcome(Box::new(outcome)))
         }

@@ -285,7 +285,7 @@ fn refused(server: &Server, request: &Parts, is_missing: bool) -> Response<Body>
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_LOGIN_SECONDS));
         return response;
     }
-    let message = if is_missing { "who are you? There is no token" } else { "this token opens nothing here" };
+    let message = if is_missing { "the request has no token" } else { "the token is not valid" };
     let error = ToolError::new(ErrorKind::Permission, message)
         .hint("`toolhost token create` makes one; send it as `Authorization: Bearer TOKEN`");
     let mut response = envelope::problem_with(StatusCode::UNAUTHORIZED, &error);
