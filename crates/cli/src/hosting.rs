@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 use tokio::time::Instant;
-use toolhost::{Host, Need};
+use toolhost::Host;
 use toolhost_contract::{BoxFuture, ToolError};
-use toolhost_host::{Names, Profile};
+use toolhost_host::{CallObserver, Names, Profile};
 use toolhost_server::http::{Describe, OpenProject, Projects};
 use toolhost_server::mcp::Listed;
 use toolhost_store::{Project, Store};
@@ -52,6 +52,8 @@ enum Place {
 pub(crate) struct Hosting {
     settings: Settings,
     place: Place,
+    /// Counts the calls of all.
+    observer: Arc<dyn CallObserver>,
     open: Mutex<HashMap<String, Opened>>,
 }
 
@@ -64,7 +66,7 @@ struct Opened {
 impl Hosting {
     /// # Errors
     /// If the settings do not hold, or the shared database cannot be opened.
-    pub(crate) async fn new(settings: Settings) -> anyhow::Result<Arc<Self>> {
+    pub(crate) async fn new(settings: Settings, observer: Arc<dyn CallObserver>) -> anyhow::Result<Arc<Self>> {
         let named = match settings.names_a_project() {
             true => Some(Box::new(settings.resolve()?)),
             false => None,
@@ -76,7 +78,7 @@ impl Hosting {
             (None, Some(resolved)) => Place::One { resolved },
             (None, None) => Place::Machine { states: settings.projects()? },
         };
-        let hosting = Arc::new(Self { settings, place, open: Mutex::default() });
+        let hosting = Arc::new(Self { settings, place, observer, open: Mutex::default() });
         // The one that was named is made if it is new, and what is wrong with it is said at once.
         if let Some(named) = hosting.named() {
             hosting.opened(&key_of(named)).await?;
@@ -117,7 +119,7 @@ impl Hosting {
 
     async fn host(&self, key: &str) -> anyhow::Result<Option<Host>> {
         if let Some(named) = self.named().filter(|named| key == key_of(named)) {
-            return Ok(Some(wire::open_resolved(named, Need::Writing).await?));
+            return Ok(Some(self.there(named).await?));
         }
         match &self.place {
             Place::One { .. } => Ok(None),
@@ -130,7 +132,7 @@ impl Hosting {
                 let Some(found) = projects::of(&state).await?.into_iter().next() else { return Ok(None) };
                 if found.is_there() {
                     let resolved = self.settings.with_root(Some(found.root)).resolve()?;
-                    return Ok(Some(wire::open_resolved(&resolved, Need::Writing).await?));
+                    return Ok(Some(self.there(&resolved).await?));
                 }
                 Ok(Some(self.elsewhere(&found.root, Some(&state)).await?))
             }
@@ -144,10 +146,15 @@ impl Hosting {
         }
     }
 
+    /// A project with its workspace.
+    async fn there(&self, resolved: &Resolved) -> anyhow::Result<Host> {
+        wire::open_observed(resolved, Arc::clone(&self.observer)).await
+    }
+
     /// A project without its workspace.
     async fn elsewhere(&self, root: &Path, state: Option<&Path>) -> anyhow::Result<Host> {
         let resolved = self.settings.resolve_at(root.to_owned(), None)?;
-        wire::open_elsewhere(&resolved, state, root).await
+        wire::open_elsewhere(&resolved, state, root, Arc::clone(&self.observer)).await
     }
 
     /// Closes projects that nobody has used for a while, for ever.
@@ -224,6 +231,10 @@ impl Describe for Described {
 impl Projects for Hosting {
     fn keys(&self) -> BoxFuture<'_, Result<Vec<String>, ToolError>> {
         Box::pin(async { self.all().await.map_err(ToolError::internal) })
+    }
+
+    fn opened(&self) -> BoxFuture<'_, Vec<Arc<OpenProject>>> {
+        Box::pin(async { self.open.lock().await.values().map(|opened| Arc::clone(&opened.project)).collect() })
     }
 
     fn open<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Arc<OpenProject>>, ToolError>> {

@@ -23,6 +23,7 @@ mod signals;
 mod since;
 mod socket;
 mod terminal;
+mod tls;
 mod wire;
 
 use std::process::ExitCode;

@@ -312,9 +312,14 @@ pub(crate) fn start_log(verbose: u8, is_quiet: bool) {
     };
     let filter =
         tracing_subscriber::EnvFilter::try_new(format!("rmcp=error,{level},{ASIDES}={asides}")).unwrap_or_default();
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| LogLines(std::io::stderr()));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
+    let format = std::env::var("TOOLHOST_LOG_FORMAT").unwrap_or_default();
     // Only a second call could fail, and there is one.
-    let _ = log.with_ansi(false).try_init();
+    let _ = match &*format {
+        // Line breaks and terminal commands are escaped in JSON.
+        "json" => log.json().flatten_event(true).with_writer(std::io::stderr).try_init(),
+        _ => log.with_writer(|| LogLines(std::io::stderr())).try_init(),
+    };
 }
 
 /// Writes each event of the log as one line. An error may name a file of an agent's, with line breaks and terminal commands in it.

@@ -1,12 +1,13 @@
 //! From settings to an open host: what was said becomes the arguments of the facade's builder.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use toolhost::{Builder, Connection, Error, Host, Kit, Need, Recording, is_unwritable};
 use toolhost_contract::Outcome;
-use toolhost_host::{Person, Queue};
+use toolhost_host::{CallObserver, Person, Queue};
 use toolhost_sandbox::{LocalConfig, LocalExecutor, helper};
 use toolhost_store::{Role, Store};
 
@@ -96,16 +97,30 @@ pub(crate) async fn open_for(settings: &Settings, need: Need) -> anyhow::Result<
 
 /// As [`open_for`], with settings that were resolved before.
 pub(crate) async fn open_resolved(resolved: &Resolved, need: Need) -> anyhow::Result<Host> {
+    opened(resolved, builder(resolved, need)).await
+}
+
+/// As [`open_resolved`], for somebody who counts the calls.
+pub(crate) async fn open_observed(resolved: &Resolved, observer: Arc<dyn CallObserver>) -> anyhow::Result<Host> {
+    opened(resolved, builder(resolved, Need::Writing).observer(observer)).await
+}
+
+async fn opened(resolved: &Resolved, builder: Builder) -> anyhow::Result<Host> {
     tell_if_moved(resolved).await;
-    let host = with_workspace(resolved, builder(resolved, need))?.open().await?;
+    let host = with_workspace(resolved, builder)?.open().await?;
     connected(resolved, host.connection());
     Ok(host)
 }
 
 /// Opens the project of a folder that is not on this machine, or was deleted: its records can be used, its files cannot. `state` is the folder
 /// of its SQLite database; `None` for a shared database.
-pub(crate) async fn open_elsewhere(resolved: &Resolved, state: Option<&Path>, root: &Path) -> anyhow::Result<Host> {
-    let builder = builder(resolved, Need::Writing);
+pub(crate) async fn open_elsewhere(
+    resolved: &Resolved,
+    state: Option<&Path>,
+    root: &Path,
+    observer: Arc<dyn CallObserver>,
+) -> anyhow::Result<Host> {
+    let builder = builder(resolved, Need::Writing).observer(observer);
     let builder = match state {
         Some(state) => builder.state(state).must_exist(true),
         None => builder,

@@ -10,6 +10,7 @@ use toolhost_store::{AskLimits, Audit, FileLog};
 use crate::arguments::Analyzer;
 use crate::limits::Limits;
 use crate::members::Membership;
+use crate::observe::CallObserver;
 use crate::profile::Profiles;
 use crate::queue::{ASK_LIVES_MS_DEFAULT, Queue, Unattended};
 use crate::registry::Registry;
@@ -36,6 +37,8 @@ pub struct GateConfig {
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn IdSource>,
     pub limits: Limits,
+    /// Is told how each call ends.
+    pub observer: Option<Arc<dyn CallObserver>>,
 }
 
 /// How people are asked.

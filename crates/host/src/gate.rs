@@ -25,6 +25,7 @@ use crate::gate_state::{GateState, ProfileCatalog, RunSlot, cancelled, timed_out
 use crate::hooks::Hooks;
 use crate::limits::Limiter;
 use crate::names::Told;
+use crate::observe::{EndedCall, PersonAnswer};
 use crate::people::{CallPeople, RunStoredCall};
 use crate::policy::{Decide, Verdict};
 use crate::profile::{Profile, Profiles};
@@ -58,6 +59,15 @@ pub struct Gate {
     own: Weak<Self>,
 }
 
+/// How much a gate has in hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GateLoad {
+    /// Calls that have not ended.
+    pub open: usize,
+    /// Those of them that hold a place among the calls that run at once.
+    pub running: usize,
+}
+
 /// What a call has to do with the background.
 struct GoesOn {
     /// Takes the answer of a call that gives it before its end.
@@ -69,8 +79,8 @@ struct GoesOn {
 /// What came of running a tool.
 struct Ran {
     result: Result<Success, ToolError>,
-    /// The ask whose answer it used.
-    used: Option<i64>,
+    /// The ask whose answer it used, and that answer.
+    used: Option<(i64, PersonAnswer)>,
     /// The call, where it has answered before this end.
     job: Option<Arc<Job>>,
 }
@@ -153,6 +163,12 @@ impl Gate {
         self.outcome(&call, &record, Err(ToolError::internal(error)), Duration::ZERO, "")
     }
 
+    /// How many calls are under way.
+    #[must_use]
+    pub fn load(&self) -> GateLoad {
+        GateLoad { open: self.calls.len(), running: self.state.limiter.taken() }
+    }
+
     /// Waits until no call is under way. Calls that begin meanwhile are waited for too.
     pub async fn settle(&self) {
         self.calls.close();
@@ -201,7 +217,9 @@ impl Gate {
         let told = self.audience(&call, &hooks);
         let result = result.map(|success| told.success(success)).map_err(|error| told.error(error));
         let took = self.state.config.clock.monotonic().saturating_sub(began);
+        record.times.total = took;
         let outcome = self.outcome(&call, &record, result, took, fence);
+        self.observe(&call, &record, &outcome);
         let (tool, duration_ms) = (outcome.meta.tool.as_str(), outcome.meta.duration_ms);
         let exit_code = outcome.data.get("exitCode").and_then(Value::as_i64).filter(|code| *code != 0);
         tracing::info!(call = %call.id, tool, outcome = word(&outcome), exit_code, duration_ms, "a call ended");
@@ -312,19 +330,27 @@ impl Gate {
         let verdict = profile.decide(tool, &arguments.looked(tool));
         record.decision = Some(json!({ "policy": verdict }));
         record.digest = Some(digest(&tool.info, &arguments.json, call)?);
+        if verdict.decide == Decide::Deny {
+            record.denied_by = Some(verdict.rule.clone().unwrap_or_else(|| "effect".to_owned()));
+        }
         verdict.check_denied(&tool.info.name)?;
         let must_ask =
             verdict.decide != Decide::Allow && !self.is_permitted(call, tool, &verdict, &arguments, record).await?;
 
         // 7. Approve; 8. Record "started"
+        let waits_since = self.now();
         let (arguments, approved, slot) = if must_ask {
             let case = Case { call, tool, profile, verdict: &verdict, hooks };
-            match AskedCall::ask(&self.state, case, arguments, fence, record).await? {
+            let asked = AskedCall::ask(&self.state, case, arguments, fence, record).await;
+            record.times.waiting = self.since(waits_since);
+            match asked? {
                 AskOutcome::Runs { arguments, approved, slot } => (arguments, approved, slot),
                 AskOutcome::Pending(success) => return Ok(success),
             }
         } else {
-            let slot = self.state.run_slot(tool, hooks).await?;
+            let slot = self.state.run_slot(tool, hooks).await;
+            record.times.waiting = self.since(waits_since);
+            let slot = slot?;
             if tool.info.facts.effect.may_change() {
                 self.state.config.audit.append(record.started(call, fence)).await.map_err(ToolError::from)?;
                 record.started = true;
@@ -333,11 +359,37 @@ impl Gate {
         };
 
         // 9. Run
+        let runs_since = self.now();
         let first = goes_on.first.take();
         let ran = self.run(call, tool, profile, (arguments, approved), hooks, (record, first, slot)).await;
-        record.answer = record.answer.or(ran.used);
+        if let (None, Some((number, person))) = (record.answer, ran.used) {
+            (record.answer, record.person) = (Some(number), Some(person));
+        }
         goes_on.job = ran.job;
+        record.times.running = self.since(runs_since);
         ran.result
+    }
+
+    fn now(&self) -> Duration {
+        self.state.config.clock.monotonic()
+    }
+
+    fn since(&self, then: Duration) -> Duration {
+        self.now().saturating_sub(then)
+    }
+
+    fn observe(&self, call: &Call, record: &Record, outcome: &Outcome) {
+        let Some(observer) = &self.state.config.observer else { return };
+        observer.ended(&EndedCall {
+            id: &call.id,
+            tool: record.effect.is_some().then_some(&*record.tool),
+            effect: record.effect,
+            door: &call.caller.door,
+            outcome: word(outcome),
+            denied_by: record.denied_by.as_deref(),
+            answer: record.person,
+            times: record.times,
+        });
     }
 
     /// Whether a person has allowed calls like this one by a rule.

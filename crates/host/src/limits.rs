@@ -108,6 +108,11 @@ impl Limiter {
         Arc::clone(&self.slots).acquire_owned().await.map_err(ToolError::internal)
     }
 
+    /// How many places are taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.limits.concurrent_calls.saturating_sub(self.slots.available_permits())
+    }
+
     /// A place, if there is one at once.
     pub(crate) fn free_slot(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.slots).try_acquire_owned().ok()

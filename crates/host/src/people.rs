@@ -14,6 +14,7 @@ use toolhost_store::{Ask, AskKind, AskState};
 use crate::asking::{HINT_GO_ON, blank, denied_by_person, telling};
 use crate::gate_state::{GateState, cancelled};
 use crate::hooks::Hooks;
+use crate::observe::PersonAnswer;
 use crate::queue::{LOOK_EVERY, answer_of, ask_id, ask_number, refusal};
 use crate::registry::Registered;
 use crate::shown::Shown;
@@ -37,7 +38,7 @@ pub(crate) struct CallPeople<'a> {
     /// Of the call: a review that is asked again by the same call is the same review.
     pub(crate) digest: String,
     /// The ask whose answer the call has used.
-    pub(crate) used: OnceLock<i64>,
+    pub(crate) used: OnceLock<(i64, PersonAnswer)>,
 }
 
 impl People for CallPeople<'_> {
@@ -83,7 +84,9 @@ impl CallPeople<'_> {
                     return Err(ToolError::new(ErrorKind::Conflict, message));
                 }
                 // If the tool asks twice, its outcome is stored with the first ask.
-                let _ = self.used.set(ask.number);
+                let answered_at_ms = ask.answered_at_ms.unwrap_or(ask.created_at_ms);
+                let person = PersonAnswer::new(answer_of(&ask).agrees(), ask.created_at_ms, answered_at_ms);
+                let _ = self.used.set((ask.number, person));
                 let by = ask.answered_by.clone().unwrap_or_default();
                 Ok(Asked::Answered { answer: answer_of(&ask), by, round: ask.round })
             }

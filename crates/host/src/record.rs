@@ -5,6 +5,8 @@ use sha2::{Digest, Sha256};
 use toolhost_contract::{Call, CallId, Effect, Outcome, RECOVERY, Redactor, Trace};
 use toolhost_store::{AskChange, Entry, Event};
 
+use crate::observe::{CallTimes, PersonAnswer};
+
 /// What is known of a call so far.
 pub(crate) struct Record {
     /// The canonical name, once resolved; what was asked for until then.
@@ -22,6 +24,11 @@ pub(crate) struct Record {
     pub(crate) started: bool,
     /// The ask whose answer this call used.
     pub(crate) answer: Option<i64>,
+    /// What that answer was.
+    pub(crate) person: Option<PersonAnswer>,
+    /// What of policy denied the call.
+    pub(crate) denied_by: Option<String>,
+    pub(crate) times: CallTimes,
 }
 
 impl Record {
@@ -44,6 +51,9 @@ impl Record {
             trace: Trace::None,
             started: false,
             answer: None,
+            person: None,
+            denied_by: None,
+            times: CallTimes::default(),
         }
     }
 
@@ -96,7 +106,7 @@ impl Record {
             row.decision.clone_from(&self.decision);
         }
         row.duration_ms = Some(outcome.meta.duration_ms);
-        row.outcome = Some(match &outcome.error {
+        let mut told = match &outcome.error {
             None => {
                 let mut told = json!({ "ok": true, "exitCode": outcome.data.get("exitCode") });
                 if is_pending(outcome) {
@@ -114,7 +124,15 @@ impl Record {
             Some(error) => json!({
                 "ok": false, "code": error.code, "kind": error.kind, "message": clip(&error.message, MESSAGE_BYTES_MAX),
             }),
-        });
+        };
+        // Most calls take less, and their rows stay short.
+        for (name, took) in [("waitedMs", self.times.waiting), ("ranMs", self.times.running)] {
+            let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+            if took_ms > 0 {
+                told[name] = took_ms.into();
+            }
+        }
+        row.outcome = Some(told);
         row
     }
 }

@@ -10,8 +10,8 @@ use toolhost_contract::{
 };
 use toolhost_deploy::{DeployKey, DeployRules, Deployment};
 use toolhost_host::{
-    Analyzer, Asking, Gate, GateConfig, Hooks, Limits, Members, Person, Presenter, Profiles, Queue, Redactor, Registry,
-    Tightening, Unattended,
+    Analyzer, Asking, CallObserver, Gate, GateConfig, Hooks, Limits, Members, Person, Presenter, Profiles, Queue,
+    Redactor, Registry, Tightening, Unattended,
 };
 use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
 use toolhost_store::{Database, Filter, Project, Store, Subjects, Verdict};
@@ -43,6 +43,7 @@ pub struct HouseBuilder {
     voice: Option<Arc<dyn Voice>>,
     asking: Asking,
     limits: Limits,
+    observer: Option<Arc<dyn CallObserver>>,
     secrets: Vec<(String, String)>,
     persona: String,
     deploy: Option<(PathBuf, DeployRules, DeployKey)>,
@@ -89,6 +90,7 @@ impl HouseBuilder {
             voice: None,
             asking: Asking { unattended: Unattended::Deny, ..Asking::default() },
             limits: Limits::default(),
+            observer: None,
             secrets: Vec::new(),
             persona: "Test Agent".to_owned(),
             deploy: None,
@@ -168,6 +170,11 @@ impl HouseBuilder {
         self
     }
 
+    pub fn observer(mut self, observer: Arc<dyn CallObserver>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
@@ -234,6 +241,7 @@ impl HouseBuilder {
             clock: shared_clock,
             ids: Arc::<CountingIds>::clone(&ids),
             limits: self.limits,
+            observer: self.observer,
         });
         House {
             workspace: self.workspace,

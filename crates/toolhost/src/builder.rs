@@ -8,7 +8,9 @@ use toolhost_contract::workspace::Error as WorkspaceError;
 use toolhost_contract::workspace::{Executor, POLICY_FILE, ReadSpan, WsPath};
 use toolhost_contract::{Clock, Deploys, Durability, IdSource, RandomIds, SystemClock};
 use toolhost_deploy::{DeployKey, DeployRules, Deployment};
-use toolhost_host::{Asking, Gate, GateConfig, Limits, Members, Profiles, Queue, Redactor, Registry, Tightening};
+use toolhost_host::{
+    Asking, CallObserver, Gate, GateConfig, Limits, Members, Profiles, Queue, Redactor, Registry, Tightening,
+};
 use toolhost_sandbox::{FenceChoice, LocalConfig, LocalExecutor};
 use toolhost_store::{Database, Store};
 
@@ -69,6 +71,7 @@ pub struct Builder {
     secrets: Vec<(String, String)>,
     asking: Asking,
     limits: Limits,
+    observer: Option<Arc<dyn CallObserver>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
 }
@@ -95,6 +98,7 @@ impl Default for Builder {
             secrets: Vec::new(),
             asking: Asking::default(),
             limits: Limits::default(),
+            observer: None,
             clock: Arc::new(SystemClock::default()),
             ids: Arc::new(RandomIds),
         }
@@ -221,6 +225,12 @@ impl Builder {
         self
     }
 
+    /// Who is told how each call ends, to count calls. It is called on the task of the call and must not wait for anything.
+    pub fn observer(mut self, observer: Arc<dyn CallObserver>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
@@ -282,6 +292,7 @@ impl Builder {
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),
             limits: self.limits,
+            observer: self.observer.clone(),
         })
     }
 

@@ -1,17 +1,20 @@
 //! `toolhost serve`
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::json;
 use toolhost_contract::SystemClock;
-use toolhost_server::http::{HttpLimits, Serving, serve};
+use toolhost_host::CallObserver;
+use toolhost_server::http::{HttpLimits, Metrics, Serving, serve, serve_metrics};
 
 use crate::hosting::Hosting;
 use crate::settings::Settings;
 use crate::socket::Socket;
+use crate::tls::{Certificate, TlsSocket};
 use crate::{Usage, print};
 
 /// Where it listens where nobody says.
@@ -29,37 +32,94 @@ pub(crate) struct Args {
     /// A name that clients reach this server by, besides localhost; several times
     #[arg(long, value_name = "NAME", env = "TOOLHOST_HOSTS", value_delimiter = ',')]
     host: Vec<String>,
-    /// A proxy in front of this server speaks TLS with its clients: only then may it listen on an address that others reach
+    /// The server's certificate in PEM, with those that lead to its authority: it then speaks TLS. It is read again when it changes
+    #[arg(long, value_name = "FILE", env = "TOOLHOST_TLS_CERT", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate in PEM
+    #[arg(long, value_name = "FILE", env = "TOOLHOST_TLS_KEY", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// A proxy in front of this server speaks TLS with its clients: without TLS of its own, only then may it listen on an address that
+    /// others reach
     #[arg(long, env = "TOOLHOST_BEHIND_TLS_PROXY")]
     behind_tls_proxy: bool,
+    /// Address and port where Prometheus reads `/metrics`, without a token: whoever reaches it sees the names of projects and tools
+    #[arg(long, value_name = "ADDRESS", env = "TOOLHOST_METRICS")]
+    metrics: Option<SocketAddr>,
+}
+
+impl Args {
+    fn certificate(&self) -> Option<Certificate> {
+        let (chain, key) = self.tls_cert.clone().zip(self.tls_key.clone())?;
+        Some(Certificate { chain, key })
+    }
 }
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
-    if !args.listen.ip().is_loopback() && !args.behind_tls_proxy {
+    let certificate = args.certificate();
+    if !args.listen.ip().is_loopback() && !args.behind_tls_proxy && certificate.is_none() {
         return Err(Usage::error(format!(
-            "{} can be reached by others, who could read the tokens on their way: listen on 127.0.0.1 behind a proxy that speaks TLS, \
-             or say --behind-tls-proxy if one stands before it",
+            "{} can be reached by others, who could read the tokens on their way: name a certificate with --tls-cert and --tls-key, listen \
+             on 127.0.0.1 behind a proxy that speaks TLS, or say --behind-tls-proxy if one stands before it",
             args.listen
         )));
     }
-    let hosting = Hosting::new(settings.with_root(None)).await?;
-    let listener = Socket::bind(args.listen).await.with_context(|| format!("{} cannot be listened on", args.listen))?;
-    let address = listener.address()?;
-    if settings.json {
-        print::json(&json!({ "address": address.to_string(), "mcp": "/mcp", "api": "/api/v1" }))?;
-    } else {
-        print::note(format_args!("serving at http://{address}: MCP at /mcp, the API at /api/v1; Ctrl-C ends it"));
-    }
+    let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
+    let observer: Arc<dyn CallObserver> = Arc::<Metrics>::clone(&metrics);
+    let hosting = Hosting::new(settings.with_root(None), observer).await?;
     let serving = Serving {
         projects: Arc::<Hosting>::clone(&hosting),
         clock: Arc::new(SystemClock::default()),
         hosts: args.host,
+        oauth: None,
         limits: HttpLimits::default(),
+        metrics,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
+    let stop = crate::signals::ended_by_signal();
+    let scraped = match args.metrics {
+        Some(address) => {
+            let socket = bound(address).await?;
+            let address = socket.address()?;
+            Some((address, tokio::spawn(serve_metrics(serving.clone(), socket, stop.clone()))))
+        }
+        None => None,
+    };
+    let metrics = scraped.as_ref().map(|(address, _)| *address);
     let closing = tokio::spawn(Arc::clone(&hosting).close_idle());
-    serve(serving, listener, crate::signals::ended_by_signal()).await;
+    match certificate {
+        Some(certificate) => {
+            let socket = TlsSocket::bind(args.listen, certificate).await?;
+            tell(settings, "https", socket.address(), metrics)?;
+            serve(serving, socket, stop).await;
+        }
+        None => {
+            let socket = bound(args.listen).await?;
+            tell(settings, "http", socket.address()?, metrics)?;
+            serve(serving, socket, stop).await;
+        }
+    }
     closing.abort();
+    if let Some((_, scraping)) = scraped {
+        scraping.abort();
+    }
     hosting.close().await;
     Ok(ExitCode::SUCCESS)
+}
+
+async fn bound(address: SocketAddr) -> anyhow::Result<Socket> {
+    Socket::bind(address).await.with_context(|| format!("{address} cannot be listened on"))
+}
+
+fn tell(settings: &Settings, scheme: &str, address: SocketAddr, metrics: Option<SocketAddr>) -> anyhow::Result<()> {
+    if settings.json {
+        let metrics = metrics.map(|address| address.to_string());
+        return print::json(&json!({
+            "address": address.to_string(), "scheme": scheme, "mcp": "/mcp", "api": "/api/v1", "metrics": metrics,
+        }));
+    }
+    print::note(format_args!("serving at {scheme}://{address}: MCP at /mcp, the API at /api/v1; Ctrl-C ends it"));
+    if let Some(address) = metrics {
+        print::note(format_args!("metrics at http://{address}/metrics"));
+    }
+    Ok(())
 }

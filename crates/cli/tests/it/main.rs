@@ -50,6 +50,7 @@ mod record_deletes;
 mod review_commands;
 mod room;
 mod serve;
+mod serve_tls;
 mod shell_commands;
 mod state_folder;
 mod terminal_lines;

@@ -23,6 +23,7 @@ use self::state::{Action, AnswerKind, AskEvent, AskStatus, PreviewCheck, Refusal
 use crate::arguments::Arguments;
 use crate::digest::digest;
 use crate::gate_state::{GateState, RunSlot};
+use crate::observe::PersonAnswer;
 use crate::queue::{UnwrittenAnswer, answer_of, ask_id, refusal};
 use crate::record::{Record, keepable};
 
@@ -273,8 +274,16 @@ impl<'c> AskedCall<'c> {
 
     fn started(&mut self) -> AskEvent {
         self.record.answer = Some(self.ask.number);
+        self.record.person = Some(self.person());
         self.record.started = true;
         AskEvent::Started
+    }
+
+    /// What a person has answered; an answer that was given on this call's own presenter is not in the row that was read.
+    fn person(&self) -> PersonAnswer {
+        let now_ms = self.gate.config.clock.unix_ms();
+        let agreed = self.ask.answer.is_none() || answer_of(&self.ask).agrees();
+        PersonAnswer::new(agreed, self.ask.created_at_ms, self.ask.answered_at_ms.unwrap_or(now_ms))
     }
 
     fn runs(self) -> Result<AskOutcome, ToolError> {
@@ -289,6 +298,7 @@ impl<'c> AskedCall<'c> {
         // If another call has used it, keep that call's outcome.
         if taken.map_err(refusal)? {
             self.record.answer = Some(number);
+            self.record.person = Some(self.person());
         }
         Ok(())
     }

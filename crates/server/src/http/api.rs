@@ -369,8 +369,8 @@ fn data<T: Serialize>(data: &T) -> Result<Reply, ToolError> {
 }
 
 fn person(principal: &Principal) -> Person {
-    let (project_id, token) = (principal.project.id, &principal.token);
-    Person { user_id: token.user_id, project_id, name: token.user.clone() }
+    let (project_id, grant) = (principal.project.id, &principal.grant);
+    Person { user_id: grant.user_id, project_id, name: grant.user.clone() }
 }
 
 async fn document(asked: Asked) -> Result<Reply, ToolError> {
@@ -378,14 +378,14 @@ async fn document(asked: Asked) -> Result<Reply, ToolError> {
 }
 
 async fn about(principal: &Principal) -> Result<ProjectInfo, ToolError> {
-    let (project, token) = (&principal.project, &principal.token);
-    let role = project.people.role(project.id, token.user_id).await?;
+    let (project, grant) = (&principal.project, &principal.grant);
+    let role = project.people.role(project.id, grant.user_id).await?;
     Ok(ProjectInfo {
         key: project.key.clone(),
         name: project.name.clone(),
         role: role.map(|role| role.as_str().to_owned()),
-        profiles: token.profiles.clone(),
-        rights: token.scopes.clone(),
+        profiles: grant.profiles.clone(),
+        rights: grant.rights.clone(),
         fence: project.gate.fence().await.to_owned(),
     })
 }
@@ -401,7 +401,7 @@ async fn project(asked: Asked) -> Result<Reply, ToolError> {
 /// The profile of this name, which the token has.
 fn profile<'a>(principal: &'a Principal, name: Option<&str>) -> Result<&'a str, ToolError> {
     principal.profile(name).ok_or_else(|| {
-        let has = principal.token.profiles.join("`, `");
+        let has = principal.grant.profiles.join("`, `");
         ToolError::new(ErrorKind::Permission, "the token has no such profile").hint(format!("it has `{has}`"))
     })
 }
@@ -431,13 +431,13 @@ async fn make_call(mut asked: Asked) -> Result<Reply, ToolError> {
         tool: request.tool,
         arguments: request.arguments,
         scope: Scope {
-            user_id: principal.token.user_id,
+            user_id: principal.grant.user_id,
             project_id: project.id,
             session_id: Some(principal.session()),
             workflow_id: None,
             ticket_id: request.ticket,
         },
-        caller: Caller { kind: CallerKind::Model, door: DOOR.into(), profile, persona: principal.token.name.clone() },
+        caller: Caller { kind: CallerKind::Model, door: DOOR.into(), profile, persona: principal.grant.name.clone() },
     };
     match key {
         // Whoever goes away wants it no more.
@@ -466,7 +466,7 @@ fn call_id(text: &str) -> Option<CallId> {
 async fn make_keyed(principal: &Principal, call: Call, wait: Duration) -> Result<Reply, ToolError> {
     let project = &principal.project;
     let asked_for = json!({
-        "token": principal.token.id, "tool": call.tool, "arguments": call.arguments, "profile": call.caller.profile,
+        "token": principal.grant.id, "tool": call.tool, "arguments": call.arguments, "profile": call.caller.profile,
         "ticket": call.scope.ticket_id,
     });
     let digest = hex::encode(Sha256::digest(canonical_json(&asked_for).map_err(ToolError::internal)?));
@@ -638,7 +638,7 @@ async fn members(asked: Asked) -> Result<Reply, ToolError> {
 
 async fn need_owner(principal: &Principal) -> Result<(), ToolError> {
     let project = &principal.project;
-    match project.people.role(project.id, principal.token.user_id).await? {
+    match project.people.role(project.id, principal.grant.user_id).await? {
         Some(toolhost_store::Role::Owner) => Ok(()),
         _ => Err(ToolError::new(ErrorKind::Permission, "only an owner of this project may do that")),
     }

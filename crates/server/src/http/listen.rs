@@ -1,8 +1,6 @@
 //! Listening: connections, what a request must have before anybody reads it, and the end.
 
 use std::collections::{BTreeMap, HashMap};
-use std::convert::Infallible;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,47 +9,33 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
-use axum::extract::{RawPathParams, Request};
+use axum::extract::{Path, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use axum::routing::{MethodFilter, MethodRouter, any, get, on};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{ErrorKind, ToolError};
 
 use super::api::ROUTES;
 use super::auth::{Authenticator, Principal, Unknown};
+use super::connections::{Address, Listener, answer_connections};
 use super::ends::Ends;
 use super::mcp::Doors;
-use super::routes::{Asked, Method, PREFIX, Route, no_project};
+use super::metrics::Metrics;
+use super::oauth::{METADATA, Oauth};
+use super::routes::{Asked, Method, PREFIX, PROJECT, Route, admit_project, no_project};
 use super::token::Right;
 use super::visitors::Visitors;
 use super::{HttpLimits, Serving, envelope};
 
 /// How often it is looked for sessions that are idle and tokens that are not valid any more.
 const SWEEP_EVERY: Duration = Duration::from_secs(2);
-/// How long a failure to take a connection is waited out: there are too many open files, say.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// After how many seconds an address whose logins fail may try again.
 const RETRY_LOGIN_SECONDS: &str = "60";
-/// Longest head of a request, bytes.
-const HEAD_BYTES_MAX: usize = 64 * 1024;
-
-/// Where connections come from: a socket, with TLS or without. Whoever implements it sets `TCP_NODELAY`: without it an answer that is
-/// written in two parts waits 40 ms for the client to acknowledge the first.
-pub trait Listener: Send {
-    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
-
-    /// The next connection, and where it comes from.
-    fn accept(&mut self) -> impl Future<Output = std::io::Result<(Self::Stream, IpAddr)>> + Send;
-}
 
 /// A server, listening.
 struct Server {
@@ -60,49 +44,33 @@ struct Server {
     /// Ends streams and sessions.
     life: CancellationToken,
     authenticator: Authenticator,
+    oauth: Option<Arc<Oauth>>,
     visitors: Visitors,
     doors: Doors,
     limits: HttpLimits,
+    metrics: Arc<Metrics>,
     projects: Arc<dyn super::Projects>,
 }
 
 /// Serves until it is stopped. Then no connection is taken, and requests that are under way have [`HttpLimits::drain`] to end.
-pub async fn serve(serving: Serving, mut listener: impl Listener, stop: CancellationToken) {
+pub async fn serve(serving: Serving, listener: impl Listener, stop: CancellationToken) {
     let (limits, life) = (serving.limits, CancellationToken::new());
+    let oauth = serving.oauth.clone().map(|config| Arc::new(Oauth::new(config, Arc::clone(&serving.clock))));
     let server = Arc::new(Server {
         ends: Arc::default(),
         document: super::openapi(&serving.version).to_string().into(),
-        authenticator: Authenticator::new(
-            Arc::clone(&serving.projects),
-            Arc::clone(&serving.clock),
-            limits.requests_of_token,
-        ),
+        authenticator: Authenticator::new(&serving, oauth.clone()),
+        oauth,
         visitors: Visitors::new(serving.hosts.clone(), limits.failed_logins),
         doors: Doors::new(&serving, life.child_token()),
         projects: serving.projects,
+        metrics: serving.metrics,
         life: life.clone(),
         limits,
     });
     let router = router(&server);
     let sweeping = tokio::spawn(sweep(Arc::clone(&server)));
-    let connections = Arc::new(Semaphore::new(limits.connections));
-    let graceful = GracefulShutdown::new();
-    loop {
-        let taken = tokio::select! {
-            taken = take(&mut listener, &connections) => taken,
-            () = stop.cancelled() => break,
-        };
-        match taken {
-            Ok((stream, address, permit)) => {
-                serve_connection(stream, address, permit, router.clone(), &graceful, limits);
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be taken");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-    drop(listener);
+    let graceful = answer_connections(&router, listener, limits, &stop).await;
     // Streams that go on for ever would keep the server: their listeners come again elsewhere.
     life.cancel();
     if tokio::time::timeout(limits.drain, graceful.shutdown()).await.is_err() {
@@ -111,77 +79,14 @@ pub async fn serve(serving: Serving, mut listener: impl Listener, stop: Cancella
     sweeping.abort();
 }
 
-async fn take<L: Listener>(
-    listener: &mut L,
-    connections: &Arc<Semaphore>,
-) -> std::io::Result<(L::Stream, IpAddr, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(connections).acquire_owned().await.map_err(std::io::Error::other)?;
-    let (stream, address) = listener.accept().await?;
-    Ok((stream, address, permit))
-}
-
-fn serve_connection(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    address: IpAddr,
-    permit: OwnedSemaphorePermit,
-    router: Router,
-    graceful: &GracefulShutdown,
-    limits: HttpLimits,
-) {
-    let service = tower_service(router, address);
-    let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout).max_buf_size(HEAD_BYTES_MAX);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
-    let watched = graceful.watch(connection);
-    tokio::spawn(async move {
-        // A client that goes away in the middle has done nothing that anybody has to know.
-        if let Err(error) = watched.await {
-            tracing::debug!(%error, "a connection ended");
-        }
-        drop(permit);
-    });
-}
-
-/// The router, for the connections of one address.
-fn tower_service(
-    router: Router,
-    address: IpAddr,
-) -> TowerToHyperService<
-    impl tower_service::Service<
-        hyper::Request<hyper::body::Incoming>,
-        Response = Response<Body>,
-        Error = Infallible,
-        Future = impl Send,
-    > + Clone,
-> {
-    TowerToHyperService::new(WithAddress { router, address })
-}
-
-/// Tells each request where it comes from.
-#[derive(Clone)]
-struct WithAddress {
-    router: Router,
-    address: IpAddr,
-}
-
-impl tower_service::Service<hyper::Request<hyper::body::Incoming>> for WithAddress {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = axum::routing::future::RouteFuture<Infallible>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: hyper::Request<hyper::body::Incoming>) -> Self::Future {
-        let mut request = request.map(Body::new);
-        request.extensions_mut().insert(Address(self.address));
-        tower_service::Service::call(&mut self.router, request)
+impl Server {
+    /// The answer of an operation, counted.
+    async fn counted(&self, operation: &'static str, answer: impl Future<Output = Response<Body>>) -> Response<Body> {
+        let answer = answer.await;
+        self.metrics.request(operation, answer.status().as_u16());
+        answer
     }
 }
-
-#[derive(Clone, Copy)]
-struct Address(IpAddr);
 
 async fn sweep(server: Arc<Server>) {
     loop {
@@ -196,7 +101,10 @@ fn router(server: &Arc<Server>) -> Router {
     let mut paths: BTreeMap<&str, (MethodRouter, Vec<&str>)> = BTreeMap::new();
     for route in ROUTES {
         let server = Arc::clone(server);
-        let handler = move |params: Params, request: Request| api(Arc::clone(&server), route, params, request);
+        let handler = move |params: Params, request: Request| {
+            let server = Arc::clone(&server);
+            async move { server.counted(route.name, api(&server, route, params, request)).await }
+        };
         let (filter, name) = match route.method {
             Method::Get => (MethodFilter::GET, "GET"),
             Method::Post => (MethodFilter::POST, "POST"),
@@ -213,16 +121,27 @@ fn router(server: &Arc<Server>) -> Router {
     }
     for path in ["/mcp", "/mcp/{project}", "/mcp/{project}/{profile}"] {
         let server = Arc::clone(server);
-        let handler = move |params: Params, request: Request| mcp(Arc::clone(&server), params, request);
+        let handler = move |params: Params, request: Request| {
+            let server = Arc::clone(&server);
+            async move { server.counted("mcp", mcp(&server, params, request)).await }
+        };
         router = router.route(path, any(handler));
     }
+    // Wherever clients look, in one of the forms that they know; for all that is not there the answer is 404, also below `/mcp`.
+    let (of_origin, of_path, of_mcp) = (Arc::clone(server), Arc::clone(server), Arc::clone(server));
+    router = router
+        .route(METADATA, get(move || async move { metadata(&of_origin, "").await }))
+        .route(
+            &format!("{METADATA}/{{*path}}"),
+            get(move |Path(path): Path<String>| async move { metadata(&of_path, &format!("/{path}")).await }),
+        )
+        .route(&format!("/mcp{METADATA}"), get(move || async move { metadata(&of_mcp, "/mcp").await }))
+        .route("/mcp/.well-known/{*path}", any(|| async { nothing_here() }));
     let (visited, ready) = (Arc::clone(server), Arc::clone(server));
     router
         .route("/healthz", get(|| async { envelope::json_response(StatusCode::OK, r#"{"ok":true}"#.to_owned()) }))
         .route("/readyz", get(move || is_ready(Arc::clone(&ready))))
-        .fallback(|| async {
-            envelope::problem(&ToolError::new(ErrorKind::NotFound, "there is nothing at this address"))
-        })
+        .fallback(|| async { nothing_here() })
         .layer(axum::middleware::from_fn(move |request: Request, next: axum::middleware::Next| {
             let server = Arc::clone(&visited);
             async move {
@@ -254,16 +173,29 @@ fn no_method(allowed: &str) -> Response<Body> {
     response
 }
 
-/// Who sent a request, and a permit for it.
-async fn admitted(server: &Server, request: &Parts) -> Result<(Arc<Principal>, OwnedSemaphorePermit), Response<Body>> {
+/// Who sent a request to this project, and a permit for it.
+async fn admitted(
+    server: &Server,
+    request: &Parts,
+    project: Option<&str>,
+) -> Result<(Arc<Principal>, OwnedSemaphorePermit), Response<Body>> {
     if request.uri.query().is_some_and(|query| query.contains("thp_") || query.contains("access_token")) {
         let message = "a token does not belong into an address, where logs keep it: send it as `Authorization: Bearer`";
         return Err(envelope::problem(&ToolError::new(ErrorKind::Validation, message)));
     }
-    let principal = match server.authenticator.principal(&request.headers).await {
+    let principal = match server.authenticator.principal(&request.headers, project).await {
         Ok(principal) => principal,
         Err(Unknown::Failed(error)) => return Err(envelope::problem(&error)),
-        Err(unknown) => return Err(refused(server, request, matches!(unknown, Unknown::Missing))),
+        // It is not the caller's fault, who would throw the token away.
+        Err(Unknown::Unchecked(error)) => {
+            return Err(envelope::problem_with(StatusCode::SERVICE_UNAVAILABLE, &error));
+        }
+        Err(Unknown::NoProject) => {
+            let error = no_project().hint("name it in the address: /mcp/PROJECT");
+            return Err(envelope::problem(&error));
+        }
+        Err(Unknown::Missing) => return Err(refused(server, request, true)),
+        Err(Unknown::Invalid) => return Err(refused(server, request, false)),
     };
     match Arc::clone(&principal.requests).try_acquire_owned() {
         Ok(permit) => Ok((principal, permit)),
@@ -277,6 +209,9 @@ async fn admitted(server: &Server, request: &Parts) -> Result<(Arc<Principal>, O
 /// The answer to whoever is nobody.
 fn refused(server: &Server, request: &Parts, is_missing: bool) -> Response<Body> {
     let address = request.extensions.get::<Address>().map(|address| address.0);
+    if !is_missing {
+        server.metrics.failed_login();
+    }
     if let Some(address) = address.filter(|_| !is_missing)
         && !server.visitors.failed(address)
     {
@@ -288,10 +223,55 @@ fn refused(server: &Server, request: &Parts, is_missing: bool) -> Response<Body>
     let message = if is_missing { "the request has no token" } else { "the token is not valid" };
     let error = ToolError::new(ErrorKind::Permission, message)
         .hint("`toolhost token create` makes one; send it as `Authorization: Bearer TOKEN`");
-    let mut response = envelope::problem_with(StatusCode::UNAUTHORIZED, &error);
-    let challenge = if is_missing { "Bearer" } else { "Bearer error=\"invalid_token\"" };
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    let response = envelope::problem_with(StatusCode::UNAUTHORIZED, &error);
+    challenged(server, response, request.uri.path(), (!is_missing).then_some("invalid_token"), &[Right::Call])
+}
+
+/// The answer to whoever has too few rights; a client of the authorization server is told which scope to ask for.
+fn too_few_rights(
+    server: &Server,
+    request: &Parts,
+    principal: &Principal,
+    right: Right,
+    error: &ToolError,
+) -> Response<Body> {
+    let response = envelope::problem(error);
+    if !principal.is_of_oauth() {
+        return response;
+    }
+    // All that the next token needs: it takes the place of this one.
+    let needed: Vec<Right> = Right::ALL.into_iter().filter(|has| *has == right || principal.has(*has)).collect();
+    challenged(server, response, request.uri.path(), Some("insufficient_scope"), &needed)
+}
+
+fn challenged(
+    server: &Server,
+    mut response: Response<Body>,
+    path: &str,
+    error: Option<&str>,
+    rights: &[Right],
+) -> Response<Body> {
+    let challenge = match (&server.oauth, error) {
+        (Some(oauth), error) => oauth.challenge(path, error, rights),
+        (None, Some(error)) => format!("Bearer error=\"{error}\""),
+        (None, None) => "Bearer".to_owned(),
+    };
+    if let Ok(challenge) = HeaderValue::from_str(&challenge) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
     response
+}
+
+/// The metadata of a resource (RFC 9728), to anybody: it says where tokens come from.
+async fn metadata(server: &Server, path: &str) -> Response<Body> {
+    match server.oauth.as_ref().and_then(|oauth| oauth.described(path)) {
+        Some(metadata) => envelope::json_response(StatusCode::OK, metadata.to_string()),
+        None => nothing_here(),
+    }
+}
+
+fn nothing_here() -> Response<Body> {
+    envelope::problem(&ToolError::new(ErrorKind::NotFound, "there is nothing at this address"))
 }
 
 /// The whole body of a request, within the limits of size and time.
@@ -315,25 +295,25 @@ async fn whole(server: &Server, body: Body) -> Result<Bytes, Response<Body>> {
     }
 }
 
-async fn mcp(server: Arc<Server>, params: Params, request: Request) -> Response<Body> {
+async fn mcp(server: &Server, params: Params, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let (principal, permit) = match admitted(&server, &parts).await {
-        Ok(admitted) => admitted,
-        Err(response) => return response,
-    };
     let params = match named(params) {
         Ok(params) => params,
         Err(error) => return envelope::problem(&error),
     };
+    let (principal, permit) = match admitted(server, &parts, params.get("project").map(String::as_str)).await {
+        Ok(admitted) => admitted,
+        Err(response) => return response,
+    };
+    if let Err(error) = principal.need(Right::Call) {
+        return too_few_rights(server, &parts, &principal, Right::Call, &error);
+    }
     let is_its_own = |project: &String| *project == principal.project.key || *project == principal.project.name;
     let profile = principal.profile(params.get("profile").map(String::as_str));
     let Some(profile) = profile.filter(|_| params.get("project").is_none_or(is_its_own)) else {
         return envelope::problem(&no_project());
     };
-    if let Err(error) = principal.need(Right::Call) {
-        return envelope::problem(&error);
-    }
-    let body = match whole(&server, body).await {
+    let body = match whole(server, body).await {
         Ok(body) => body,
         Err(response) => return response,
     };
@@ -380,15 +360,26 @@ fn named(params: Params) -> Result<HashMap<String, String>, ToolError> {
     Ok(params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
-async fn api(server: Arc<Server>, route: &'static Route, params: Params, request: Request) -> Response<Body> {
+async fn api(server: &Server, route: &'static Route, params: Params, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let (principal, permit) = match admitted(&server, &parts).await {
+    let path = match named(params) {
+        Ok(path) => path,
+        Err(error) => return envelope::problem(&error),
+    };
+    let (principal, permit) = match admitted(server, &parts, path.get(PROJECT).map(String::as_str)).await {
         Ok(admitted) => admitted,
         Err(response) => return response,
     };
-    let said = query_of(parts.uri.query().unwrap_or_default()).and_then(|query| Ok((query, named(params)?)));
-    let (query, path) = match said {
-        Ok(said) => said,
+    if let Err(error) = admit_project(&path, &principal) {
+        return envelope::problem(&error);
+    }
+    if let Some(right) = route.right
+        && let Err(error) = principal.need(right)
+    {
+        return too_few_rights(server, &parts, &principal, right, &error);
+    }
+    let query = match query_of(parts.uri.query().unwrap_or_default()) {
+        Ok(query) => query,
         Err(error) => return envelope::problem(&error),
     };
     let asked = Asked {
@@ -403,7 +394,7 @@ async fn api(server: Arc<Server>, route: &'static Route, params: Params, request
         body: Value::Null,
     };
     let reply = match route.admit(&asked) {
-        Ok(()) => handle(&server, route, asked, body).await,
+        Ok(()) => handle(server, route, asked, body).await,
         Err(error) => return envelope::problem(&error),
     };
     match reply {

@@ -42,13 +42,14 @@ pub(crate) struct Doors {
     life: CancellationToken,
 }
 
-/// Project, token and profile.
+/// Project, caller with its rights, and profile.
 type Key = (String, String, String);
 
 struct OpenDoor {
     service: StreamableHttpService<McpService, Sessions>,
     sessions: Arc<Sessions>,
-    principal: Arc<Principal>,
+    /// As its caller has last proven to be.
+    principal: Mutex<Arc<Principal>>,
     life: CancellationToken,
     used: Mutex<Instant>,
 }
@@ -92,8 +93,12 @@ impl Doors {
     }
 
     async fn door(&self, principal: &Arc<Principal>, profile: &str) -> Result<Arc<OpenDoor>, ToolError> {
-        let key = (principal.project.key.clone(), principal.token.id.clone(), profile.to_owned());
+        // The next token of a caller may grant other rights than the one that has opened a door.
+        let caller = format!("{} {}", principal.grant.id, principal.grant.rights.join(" "));
+        let key = (principal.project.key.clone(), caller, profile.to_owned());
         if let Some(door) = lock(&self.open).get(&key) {
+            // It may hold longer than the one before.
+            *lock(&door.principal) = Arc::clone(principal);
             return Ok(Arc::clone(door));
         }
         let made = Arc::new(self.make(principal, profile).await?);
@@ -102,24 +107,24 @@ impl Doors {
     }
 
     async fn make(&self, principal: &Arc<Principal>, profile: &str) -> Result<OpenDoor, ToolError> {
-        let (project, token) = (&principal.project, &principal.token);
+        let (project, grant) = (&principal.project, &principal.grant);
         let of_gate = project.gate.profile(profile).map_err(ToolError::internal)?;
-        let instructions = project.describe.instructions(of_gate, &token.name).await;
+        let instructions = project.describe.instructions(of_gate, &grant.name).await;
         let door = Arc::new(Door {
             gate: Arc::clone(&project.gate),
             ids: Arc::clone(&project.ids),
             scope: Scope {
-                user_id: token.user_id,
+                user_id: grant.user_id,
                 project_id: project.id,
                 session_id: Some(principal.session()),
                 workflow_id: None,
                 ticket_id: None,
             },
             profile: profile.to_owned(),
-            persona: token.name.clone(),
-            user: token.user.clone(),
+            persona: grant.name.clone(),
+            user: grant.user.clone(),
             // Whoever has the token speaks for its client.
-            ask_in_client: principal.need(Right::Approve).is_ok(),
+            ask_in_client: principal.has(Right::Approve),
             calls_max: CALLS_MAX_DEFAULT,
             when_idle: Arc::new(NotTidied),
             listed: Listed::All,
@@ -143,7 +148,7 @@ impl Doors {
             .with_max_request_body_bytes(self.limits.body_bytes);
         let service = StreamableHttpService::new(factory, Arc::clone(&sessions), config);
         let used = Mutex::new(Instant::now());
-        Ok(OpenDoor { service, sessions, principal: Arc::clone(principal), life, used })
+        Ok(OpenDoor { service, sessions, principal: Mutex::new(Arc::clone(principal)), life, used })
     }
 
     /// Ends idle sessions, and everything of tokens that are not valid any more.
@@ -153,7 +158,8 @@ impl Doors {
         for (key, door) in all {
             door.sessions.end_idle(self.limits.session_idle).await;
             let is_left = door.sessions.is_empty() && lock(&door.used).elapsed() >= SERVICE_IDLE;
-            if is_left || !door.principal.is_valid().await {
+            let principal = Arc::clone(&lock(&door.principal));
+            if is_left || !principal.is_valid().await {
                 lock(&self.open).remove(&key);
                 door.sessions.end_all().await;
                 door.life.cancel();

@@ -7,20 +7,28 @@
 mod api;
 mod audit_row;
 mod auth;
+mod connections;
 mod ends;
 mod envelope;
 mod events;
 mod listen;
 mod mcp;
+mod metrics;
+mod oauth;
 mod openapi;
 mod projects;
 mod routes;
+mod scrape;
 mod sessions;
 mod token;
 mod visitors;
 
-pub use listen::{Listener, serve};
+pub use connections::Listener;
+pub use listen::serve;
+pub use metrics::Metrics;
+pub use oauth::{Documents, OauthConfig, OauthLimits};
 pub use projects::{Describe, OpenProject, Projects};
+pub use scrape::serve_metrics;
 pub use token::{Right, Secret, place_of};
 
 use std::sync::Arc;
@@ -35,13 +43,18 @@ pub fn openapi(version: &str) -> serde_json::Value {
 }
 
 /// What an HTTP door needs, handed in.
+#[derive(Clone)]
 pub struct Serving {
     pub projects: Arc<dyn Projects>,
     pub clock: Arc<dyn Clock>,
     /// Names that this server is reached by, besides those of loopback. A request for any other is refused: a page of another name
     /// could have had its name lead here (DNS rebinding).
     pub hosts: Vec<String>,
+    /// Whose tokens are taken besides those that this server has issued.
+    pub oauth: Option<OauthConfig>,
     pub limits: HttpLimits,
+    /// Counts calls, too, where it is the observer of the gates.
+    pub metrics: Arc<Metrics>,
     pub version: String,
 }
 

@@ -11,6 +11,9 @@ pub trait Projects: Send + Sync {
     /// The keys of all, in no order: what names a project in addresses. It opens none.
     fn keys(&self) -> BoxFuture<'_, Result<Vec<String>, ToolError>>;
 
+    /// Those that are open now, in no order.
+    fn opened(&self) -> BoxFuture<'_, Vec<Arc<OpenProject>>>;
+
     /// One of them, opened if it is not open; `None` if there is none.
     fn open<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Arc<OpenProject>>, ToolError>>;
 }

@@ -18,7 +18,7 @@ use super::token::Right;
 /// Where the API begins.
 pub(crate) const PREFIX: &str = "/api/v1";
 /// The parameter that names the project.
-const PROJECT: &str = "project";
+pub(crate) const PROJECT: &str = "project";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
@@ -108,15 +108,6 @@ impl Route {
     /// # Errors
     /// What is not.
     pub(crate) fn admit(&self, asked: &Asked) -> Result<(), ToolError> {
-        if let Some(project) = asked.path.get(PROJECT)
-            && *project != asked.principal.project.key
-            && *project != asked.principal.project.name
-        {
-            return Err(no_project());
-        }
-        if let Some(right) = self.right {
-            asked.principal.need(right)?;
-        }
         if let Some(unknown) = asked.query.keys().find(|name| !self.query.iter().any(|known| known.name == **name)) {
             let known: Vec<_> = self.query.iter().map(|known| format!("`{}`", known.name)).collect();
             let message = format!("there is no query `{}` here", toolhost_contract::visible_line(unknown));
@@ -125,6 +116,15 @@ impl Route {
         }
         Ok(())
     }
+}
+
+/// Whether a path names the project of its caller.
+///
+/// # Errors
+/// If it does not.
+pub(crate) fn admit_project(path: &HashMap<String, String>, principal: &Principal) -> Result<(), ToolError> {
+    let is_its_own = |project: &String| *project == principal.project.key || *project == principal.project.name;
+    if path.get(PROJECT).is_none_or(is_its_own) { Ok(()) } else { Err(no_project()) }
 }
 
 /// The answer for a project that does not exist and for one of somebody else.

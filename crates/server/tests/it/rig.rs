@@ -7,8 +7,10 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{BoxFuture, Clock, RandomIds, ToolError};
-use toolhost_host::Profile;
-use toolhost_server::http::{Describe, HttpLimits, Listener, OpenProject, Projects, Secret, Serving, serve};
+use toolhost_host::{CallObserver, Profile};
+use toolhost_server::http::{
+    Describe, HttpLimits, Listener, Metrics, OauthConfig, OpenProject, Projects, Secret, Serving, serve, serve_metrics,
+};
 use toolhost_store::NewToken;
 use toolhost_testkit::{FakeClock, House, HouseBuilder, HttpReply, TestSocket, TestStream, USER, http};
 
@@ -18,6 +20,8 @@ pub(crate) const HOUR_MS: i64 = 3_600_000;
 pub(crate) struct Rig {
     pub(crate) houses: Vec<House>,
     pub(crate) address: SocketAddr,
+    /// Where the metrics are read.
+    pub(crate) metrics: SocketAddr,
     pub(crate) stop: CancellationToken,
     pub(crate) serving: JoinHandle<()>,
     clock: Arc<FakeClock>,
@@ -39,6 +43,10 @@ struct Served(Vec<Arc<OpenProject>>);
 impl Projects for Served {
     fn keys(&self) -> BoxFuture<'_, Result<Vec<String>, ToolError>> {
         Box::pin(async { Ok(self.0.iter().map(|project| project.key.clone()).collect()) })
+    }
+
+    fn opened(&self) -> BoxFuture<'_, Vec<Arc<OpenProject>>> {
+        Box::pin(async { self.0.clone() })
     }
 
     fn open<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Arc<OpenProject>>, ToolError>> {
@@ -63,9 +71,20 @@ pub(crate) fn house() -> HouseBuilder {
 impl Rig {
     /// A server of the projects `p0`, `p1`, …
     pub(crate) async fn start(builders: Vec<HouseBuilder>, limits: HttpLimits) -> Self {
+        Self::start_with(builders, limits, None).await
+    }
+
+    /// The same with an authorization server.
+    pub(crate) async fn start_with(
+        builders: Vec<HouseBuilder>,
+        limits: HttpLimits,
+        oauth: Option<OauthConfig>,
+    ) -> Self {
+        let metrics = Metrics::new("1.2.3");
         let (mut houses, mut projects) = (Vec::new(), Vec::new());
         for (number, builder) in builders.into_iter().enumerate() {
-            let house = builder.build().await;
+            let observer: Arc<dyn CallObserver> = Arc::<Metrics>::clone(&metrics);
+            let house = builder.observer(observer).build().await;
             projects.push(Arc::new(OpenProject {
                 key: format!("p{number}"),
                 name: format!("project {number}"),
@@ -88,14 +107,18 @@ impl Rig {
             projects: Arc::new(Served(projects)),
             clock: shared,
             hosts: Vec::new(),
+            oauth,
             limits,
+            metrics: Arc::clone(&metrics),
             version: "1.2.3".to_owned(),
         };
-        let listener = TestSocket::bind().await;
+        let (listener, scraped) = (TestSocket::bind().await, TestSocket::bind().await);
+        let metrics = scraped.address();
         let (address, stop) = (listener.address(), CancellationToken::new());
         let until = stop.clone();
+        tokio::spawn(serve_metrics(serving.clone(), Tcp(scraped), stop.clone()));
         let serving = tokio::spawn(async move { serve(serving, Tcp(listener), until).await });
-        Self { houses, address, stop, serving, clock }
+        Self { houses, address, metrics, stop, serving, clock }
     }
 
     pub(crate) async fn one() -> Self {

@@ -1,0 +1,61 @@
+//! How calls have ended, for whoever counts them.
+
+use std::time::Duration;
+
+use toolhost_contract::{CallId, Effect};
+
+/// Is told how each call has ended. The answer of the call waits for it, so it only counts.
+pub trait CallObserver: Send + Sync {
+    fn ended(&self, call: &EndedCall<'_>);
+}
+
+/// How a call has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct EndedCall<'a> {
+    pub id: &'a CallId,
+    /// The tool's canonical name; `None` where there is no such tool, because what was asked for may be any text.
+    pub tool: Option<&'a str>,
+    pub effect: Option<Effect>,
+    pub door: &'a str,
+    /// `ok`, `pending`, or the kind of its error.
+    pub outcome: &'static str,
+    /// What of policy denied it: a rule, or `effect` where no rule matched.
+    pub denied_by: Option<&'a str>,
+    /// What a person has answered that this call has used.
+    pub answer: Option<PersonAnswer>,
+    pub times: CallTimes,
+}
+
+/// Where the time of a call went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallTimes {
+    pub total: Duration,
+    /// For a person, or for a place among the calls that run at once.
+    pub waiting: Duration,
+    /// In the tool.
+    pub running: Duration,
+}
+
+impl CallTimes {
+    /// What is left: checks, policy, and rows of the audit.
+    #[must_use]
+    pub fn gate(&self) -> Duration {
+        self.total.saturating_sub(self.waiting).saturating_sub(self.running)
+    }
+}
+
+/// What a person has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PersonAnswer {
+    pub agreed: bool,
+    /// How long after they were asked.
+    pub after: Duration,
+}
+
+impl PersonAnswer {
+    /// Of times in milliseconds since the epoch, which may come from clocks of two machines.
+    pub(crate) fn new(agreed: bool, asked_at_ms: i64, answered_at_ms: i64) -> Self {
+        let after_ms = u64::try_from(answered_at_ms.saturating_sub(asked_at_ms)).unwrap_or(0);
+        Self { agreed, after: Duration::from_millis(after_ms) }
+    }
+}
