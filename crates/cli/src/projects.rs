@@ -52,7 +52,9 @@ pub(crate) fn states(projects: &Path) -> anyhow::Result<Vec<PathBuf>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error).with_context(|| format!("{} cannot be read", projects.display())),
     };
-    Ok(entries.flatten().map(|entry| entry.path()).filter(|state| Store::is_in(state)).collect())
+    // One whose name begins with a dot is being made.
+    let named = entries.flatten().filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
+    Ok(named.map(|entry| entry.path()).filter(|state| Store::is_in(state)).collect())
 }
 
 async fn found(projects: &Path, fits: impl Fn(&str) -> bool) -> anyhow::Result<Vec<Found>> {

@@ -328,11 +328,8 @@ impl Gate {
         // 6. Policy
         let arguments = self.state.analyze(tool, profile, arguments, hooks).await?;
         let verdict = profile.decide(tool, &arguments.looked(tool));
-        record.decision = Some(json!({ "policy": verdict }));
+        record.judged(&verdict);
         record.digest = Some(digest(&tool.info, &arguments.json, call)?);
-        if verdict.decide == Decide::Deny {
-            record.denied_by = Some(verdict.rule.clone().unwrap_or_else(|| "effect".to_owned()));
-        }
         verdict.check_denied(&tool.info.name)?;
         let must_ask =
             verdict.decide != Decide::Allow && !self.is_permitted(call, tool, &verdict, &arguments, record).await?;

@@ -6,6 +6,7 @@ use toolhost_contract::{Call, CallId, Effect, Outcome, RECOVERY, Redactor, Trace
 use toolhost_store::{AskChange, Entry, Event};
 
 use crate::observe::{CallTimes, PersonAnswer};
+use crate::policy::{Decide, Verdict};
 
 /// What is known of a call so far.
 pub(crate) struct Record {
@@ -54,6 +55,14 @@ impl Record {
             person: None,
             denied_by: None,
             times: CallTimes::default(),
+        }
+    }
+
+    /// Notes what policy says of the call.
+    pub(crate) fn judged(&mut self, verdict: &Verdict) {
+        self.decision = Some(json!({ "policy": verdict }));
+        if verdict.decide == Decide::Deny {
+            self.denied_by = Some(verdict.rule.clone().unwrap_or_else(|| BY_EFFECT.to_owned()));
         }
     }
 
@@ -136,6 +145,9 @@ impl Record {
         row
     }
 }
+
+/// What denies a call that no rule matches.
+const BY_EFFECT: &str = "effect";
 
 /// Whether the answer is that a person has not answered yet.
 pub(crate) fn is_pending(outcome: &Outcome) -> bool {

@@ -11,6 +11,7 @@ mod asks;
 mod audit;
 mod chain;
 mod connect;
+mod copy;
 pub mod db;
 mod error;
 mod fate;

@@ -37,7 +37,7 @@ const LEAVE_MAX: Duration = Duration::from_secs(10);
 const SERVER_SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 /// The last of the steps that a database has seen.
 const VERSION_HERE: &str = "SELECT COALESCE(max(version), 0) FROM _sqlx_migrations";
-const DATABASE_FILE: &str = "toolhost.db";
+pub(crate) const DATABASE_FILE: &str = "toolhost.db";
 const MIGRATION_LOCK_FILE: &str = "migrate.lock";
 /// How often a missing log is looked for while hosts run, and how long to wait in between.
 const LOG_TRIES: u32 = 20;
@@ -414,7 +414,7 @@ fn is_this_version(here: i64, place: &Path) -> Result<()> {
 }
 
 /// Other users have no business in the state.
-fn make_private(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
@@ -444,7 +444,7 @@ async fn lock(folder: &Path) -> std::io::Result<std::fs::File> {
 }
 
 /// Only a file that is no database, or a broken one, is called damaged: who reads that moves it away.
-fn unusable(file: &Path, source: sqlx::Error) -> Error {
+pub(crate) fn unusable(file: &Path, source: sqlx::Error) -> Error {
     let code = source.as_database_error().and_then(|error| error.code()).and_then(|code| code.parse::<u32>().ok());
     match code.map(|code| code & 0xff) {
         Some(SQLITE_CORRUPT | SQLITE_NOTADB) => Error::Damaged { path: file.to_owned(), source },

@@ -8,7 +8,7 @@ use crate::print::{BOLD, paint};
 
 /// The commands as a person looks for them; the families of records come last.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Begin", &["demo", "init", "doctor", "mcp", "serve", "run", "session", "project", "key"]),
+    ("Begin", &["demo", "init", "doctor", "mcp", "serve", "run", "session", "project", "backup", "restore", "key"]),
     ("Agents' calls", &["review", "approvals", "audit", "undo", "call", "tools"]),
     ("What they may", &["profiles", "policy", "member", "token"]),
     ("Results", &["deploy", "package", "change", "import", "export"]),
@@ -35,6 +35,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("session watch", &["toolhost session watch 01a21a15-8d6a-75e4-99db-785ad01cd52e"]),
     ("project list", &["toolhost project list"]),
     ("project move", &["toolhost project move ~/code/shop ~/src/shop", "toolhost project move ~/code/shop"]),
+    ("backup", &["toolhost backup", "toolhost backup /mnt/backups/shop.db"]),
+    ("restore", &["toolhost restore shop-20261128-101500.toolhost.db", "toolhost restore shop.db --replace"]),
     ("key set", &["toolhost key set anthropic", "toolhost key set openai --in file < key.txt"]),
     ("key list", &["toolhost key list"]),
     ("key remove", &["toolhost key remove openai"]),

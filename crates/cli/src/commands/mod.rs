@@ -2,6 +2,7 @@
 
 mod approvals;
 mod audit;
+mod backup;
 mod call;
 mod change;
 mod checkpoint;
@@ -49,6 +50,8 @@ pub(crate) enum Command {
     Tools(tools::Args),
     Profiles(profiles::Args),
     Project(project::Args),
+    Backup(backup::BackupArgs),
+    Restore(backup::RestoreArgs),
     Policy(policy::Args),
     Review(review::Args),
     Approvals(approvals::Args),
@@ -85,6 +88,8 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Tools(args) => tools::run(args, settings).await,
         Command::Profiles(args) => profiles::run(args, settings).await,
         Command::Project(args) => project::run(args, settings).await,
+        Command::Backup(args) => backup::back_up(args, &settings.staying_here()).await,
+        Command::Restore(args) => backup::restore(args, &settings.staying_here()).await,
         Command::Policy(args) => policy::run(args, settings).await,
         Command::Review(args) => review::run(args, settings).await,
         Command::Approvals(args) => approvals::run(args, settings).await,

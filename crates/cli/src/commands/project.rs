@@ -118,7 +118,7 @@ async fn take_along(from: &Path, to: Option<PathBuf>, replace: bool, settings: &
 }
 
 /// Moves the state folder of a workspace out of the way.
-fn put_aside(resolved: &Resolved) -> anyhow::Result<PathBuf> {
+pub(super) fn put_aside(resolved: &Resolved) -> anyhow::Result<PathBuf> {
     let folder = resolved.data.join(ASIDE);
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     // Made by nobody else: its name is drawn.

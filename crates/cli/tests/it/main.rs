@@ -10,6 +10,7 @@ mod agent_terminal;
 mod audit_against;
 mod audit_follow;
 mod background;
+mod backup;
 mod bad_text;
 mod beads;
 mod book_runs;
