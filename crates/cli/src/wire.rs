@@ -21,6 +21,8 @@ const READ_ROW_WAIT: Duration = Duration::from_secs(5);
 const FENCE_PROGRAM: &str = "toolhost-fence";
 /// As the audit names where these calls come from.
 const DOOR: &str = "cli";
+/// The same of those for a server.
+const DOOR_HTTP: &str = "http";
 
 /// Everything that was said, as the builder of a host takes it.
 fn builder(resolved: &Resolved, need: Need) -> Builder {
@@ -102,7 +104,7 @@ pub(crate) async fn open_resolved(resolved: &Resolved, need: Need) -> anyhow::Re
 
 /// As [`open_resolved`], for somebody who counts the calls.
 pub(crate) async fn open_observed(resolved: &Resolved, observer: Arc<dyn CallObserver>) -> anyhow::Result<Host> {
-    opened(resolved, builder(resolved, Need::Writing).observer(observer)).await
+    opened(resolved, builder(resolved, Need::Writing).door(DOOR_HTTP).observer(observer)).await
 }
 
 async fn opened(resolved: &Resolved, builder: Builder) -> anyhow::Result<Host> {
@@ -120,7 +122,7 @@ pub(crate) async fn open_elsewhere(
     root: &Path,
     observer: Arc<dyn CallObserver>,
 ) -> anyhow::Result<Host> {
-    let builder = builder(resolved, Need::Writing).observer(observer);
+    let builder = builder(resolved, Need::Writing).door(DOOR_HTTP).observer(observer);
     let builder = match state {
         Some(state) => builder.state(state).must_exist(true),
         None => builder,

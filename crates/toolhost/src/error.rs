@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use toolhost_agent::ModelError;
 use toolhost_agent::start::StartError;
 use toolhost_builder::packages::PackageError;
-use toolhost_contract::{JournalError, Outcome};
+use toolhost_contract::{ErrorKind, JournalError, Outcome, OutcomeError, ToolError};
 use toolhost_records::RecordError;
 use toolhost_store::Role;
 
@@ -56,6 +56,8 @@ pub enum Error {
     SessionCancelled { id: String },
     #[error("{id} has given its answer: say what comes next")]
     SessionDone { id: String },
+    #[error("{id} has {turns} turns, not {asked}")]
+    TooFewTurns { id: String, turns: u32, asked: u32 },
     #[error("the message is empty")]
     EmptyMessage,
     #[error("the task that ran the session {id} ended early: {why}")]
@@ -123,11 +125,36 @@ impl Error {
                 | Self::PersonaNarrower { .. }
                 | Self::SessionCancelled { .. }
                 | Self::SessionDone { .. }
+                | Self::TooFewTurns { .. }
                 | Self::EmptyMessage
                 | Self::ChangeSetId(_)
                 | Self::ModelSpec(_)
                 | Self::Host(toolhost_host::Error::UnknownProfile { .. })
         )
+    }
+}
+
+/// For doors: what a caller is told, in the words and kinds of the gate.
+impl From<Error> for ToolError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Package(error) => error.into(),
+            Error::Record(error) => error.into(),
+            Error::Store(error) => error.into(),
+            Error::Call(outcome) => match outcome.error {
+                Some(OutcomeError { code, kind, message, hint, details }) => {
+                    Self { code, hint, details, ..Self::new(kind, message) }
+                }
+                None => Self::internal("a call failed without an error"),
+            },
+            Error::Start(error) => Self::new(ErrorKind::Validation, error.to_string()).code(error.code()),
+            error if error.is_denied() => Self::new(ErrorKind::Permission, error.to_string()),
+            error if error.is_usage() => Self::new(ErrorKind::Validation, error.to_string()),
+            error @ (Error::Pending(_) | Error::Model(_) | Error::PackageName | Error::HeaderKey { .. }) => {
+                Self::new(ErrorKind::Conflict, error.to_string())
+            }
+            error => Self::internal(error),
+        }
     }
 }
 

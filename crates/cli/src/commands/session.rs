@@ -1,14 +1,11 @@
 //! `toolhost session`: what agents have done, step by step, and going on with it.
 
-use std::collections::HashMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::Value;
 use toolhost::{Connection, Need, iterations_default};
-use toolhost_agent::session::{CallStep, CallSummary, Opening, TurnStep, Watch, replay, standing_after, step};
-use toolhost_agent::start;
+use toolhost_agent::session::{CallStep, CallSummary, Opening, Watch, replay};
 use toolhost_contract::Signal;
 use toolhost_store::{Role, SessionRow, SessionState, Sessions, StepRow};
 
@@ -142,7 +139,7 @@ fn standing(found: &SessionRow) -> String {
 async fn show(settings: &Settings, id: &str) -> anyhow::Result<ExitCode> {
     let place = place(settings, Role::Viewer).await?;
     let found = place.sessions.get(place.project, id).await?;
-    let steps = all_steps(&place, id).await?;
+    let steps = place.connection.steps(id).await?;
     let calls = calls_of(&steps)?;
     if settings.json {
         print::json(&serde_json::json!({ "session": found, "steps": steps }))?;
@@ -176,16 +173,6 @@ fn calls_of(steps: &[StepRow]) -> anyhow::Result<Vec<CallSummary>> {
         .collect()
 }
 
-async fn all_steps(place: &Place, id: &str) -> anyhow::Result<Vec<StepRow>> {
-    let (mut steps, mut after) = (Vec::new(), -1);
-    loop {
-        let page = place.sessions.steps(place.project, id, after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(steps) };
-        after = last.seq;
-        steps.extend(page);
-    }
-}
-
 async fn want(settings: &Settings, id: &str, signal: Signal) -> anyhow::Result<ExitCode> {
     let place = place(settings, Role::Editor).await?;
     let found = place.connection.signal(id, signal).await?;
@@ -202,57 +189,19 @@ async fn want(settings: &Settings, id: &str, signal: Signal) -> anyhow::Result<E
 
 async fn fork(settings: &Settings, id: &str, at: Option<u32>) -> anyhow::Result<ExitCode> {
     let place = place(settings, Role::Editor).await?;
-    let steps = all_steps(&place, id).await?;
-    let turns = u32::try_from(steps.iter().filter(|row| row.step.starts_with("turn_")).count()).unwrap_or(u32::MAX);
-    if let Some(at) = at.filter(|at| *at > turns) {
-        return Err(Usage::error(format!("{id} has {turns} turns, not {at}")));
-    }
-    let bodies: HashMap<&str, &Value> = steps.iter().map(|row| (row.step.as_str(), &row.body)).collect();
-    let whole = (0..turns).take_while(|turn| is_whole(&bodies, *turn)).count();
-    let whole = u32::try_from(whole).unwrap_or(u32::MAX);
-    let kept = at.unwrap_or(turns).min(whole);
-    // Steps of one turn need not be together: a person may say something while its calls run.
-    let of_kept = |row: &&StepRow| match turn_of(&row.step) {
-        None => true,
-        // What was said before a turn that is not kept is kept where nothing else was cut off.
-        Some(turn) if row.step.starts_with("say_") => turn < kept || at.is_none() && turn == kept,
-        Some(turn) => turn < kept,
-    };
-    let steps: Vec<StepRow> = steps.iter().filter(of_kept).cloned().collect();
-    let said = steps.iter().filter(|row| row.step.starts_with("turn_"));
-    let said: Vec<TurnStep> = said.map(|row| serde_json::from_value(row.body.clone())).collect::<Result<_, _>>()?;
-    let new = start::session_id();
-    let by = (new.as_str(), place.connection.user().id);
-    place.sessions.fork(place.project, id, by, &steps, &standing_after(&said)).await?;
+    let fork = place.connection.fork(id, at).await?;
+    let new = &fork.session.id;
     if settings.json {
-        print::json(&place.sessions.get(place.project, &new).await?)?;
+        print::json(&fork.session)?;
     } else {
-        print::line(&new);
-        if kept < at.unwrap_or(turns) {
-            let cut = format!("turn {} of {id} had not ended: the fork begins before it", kept + 1);
-            print::aside(paint(DIM, cut));
+        print::line(new);
+        if let Some(turn) = fork.unended {
+            print::aside(paint(DIM, format_args!("turn {turn} of {id} had not ended: the fork begins before it")));
         }
         print::aside(paint(DIM, format_args!("go on with: toolhost session resume {new}")));
     }
     place.connection.close().await?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The turn that a step belongs to, or that it comes before.
-fn turn_of(step: &str) -> Option<u32> {
-    step.split('_').nth(1)?.parse().ok()
-}
-
-/// Whether all that a turn asked for has come to its end. A fork of one that has not would run the same calls, under the
-/// same ids, as the session that it is of.
-fn is_whole(steps: &HashMap<&str, &Value>, turn: u32) -> bool {
-    let has = |name: &str| steps.contains_key(name);
-    let said = steps.get(step::turn(turn).as_str()).and_then(|body| TurnStep::deserialize(*body).ok());
-    match said {
-        Some(said) if said.reply.calls.is_empty() => has(&step::check(turn)),
-        Some(said) => (0..said.reply.calls.len()).all(|call| has(&step::call(turn, call))),
-        None => false,
-    }
 }
 
 async fn resume(

@@ -9,7 +9,7 @@ use crate::room::program;
 fn titles(program: &Program) -> Vec<String> {
     let listed = program.run(&["--json", "ticket", "list"]);
     assert_eq!(listed.code, Some(0), "{listed:?}");
-    let items = listed.json()["items"].as_array().unwrap().clone();
+    let items = listed.json()["data"]["items"].as_array().unwrap().clone();
     items.iter().map(|item| item["title"].as_str().unwrap().to_owned()).collect()
 }
 

@@ -20,11 +20,11 @@ use super::auth::Principal;
 use super::envelope::{Reply, told};
 use super::events;
 use super::projects::OpenProject;
-use super::routes::{Asked, Method, QueryName, Route};
+use super::routes::{Asked, Input, Method, QueryName, Route, run};
 use super::token::Right;
 
 /// Where calls and decisions come from, as the audit names it.
-const DOOR: &str = "http";
+pub(crate) const DOOR: &str = "http";
 /// The header with the number that a caller chooses for a call.
 const KEY: &str = "idempotency-key";
 /// How often it is looked for the answer of a call that is waited for.
@@ -38,14 +38,13 @@ const LIMIT: QueryName = QueryName { name: "limit", description: "Most rows of t
 const AFTER: QueryName =
     QueryName { name: "after", description: "The number of the last row of the page before", is_number: true };
 
-macro_rules! run {
-    ($handler:path) => {
-        |asked| Box::pin($handler(asked))
-    };
+/// Every operation.
+pub(crate) fn routes() -> impl Iterator<Item = &'static Route> {
+    ROUTES.iter().chain(super::api_work::ROUTES)
 }
 
-/// Every operation.
-pub(crate) const ROUTES: &[Route] = &[
+/// The operations of this part.
+const ROUTES: &[Route] = &[
     Route {
         method: Method::Get,
         path: "/openapi.json",
@@ -101,7 +100,7 @@ pub(crate) const ROUTES: &[Route] = &[
         summary: "Calls a tool. With an `Idempotency-Key`, a UUID, which becomes the call's number, asking again makes no second call and gets the same answer",
         right: Some(Right::Call),
         query: &[],
-        body: Some(|| schema_for!(CallRequest).into()),
+        body: Some(Input::Json(|| schema_for!(CallRequest).into())),
         answer: Some(|| json!({ "description": "What the tool's output schema says" })),
         run: run!(make_call),
     },
@@ -136,7 +135,7 @@ pub(crate) const ROUTES: &[Route] = &[
         summary: "Answers an ask in the name of the token's user, for exactly what its digest says was shown",
         right: Some(Right::Approve),
         query: &[],
-        body: Some(|| schema_for!(DecisionRequest).into()),
+        body: Some(Input::Json(|| schema_for!(DecisionRequest).into())),
         answer: Some(|| schema_for!(AskInfo).into()),
         run: run!(decide),
     },
@@ -364,7 +363,7 @@ struct Verification {
     problems: Vec<String>,
 }
 
-fn data<T: Serialize>(data: &T) -> Result<Reply, ToolError> {
+pub(crate) fn data<T: Serialize>(data: &T) -> Result<Reply, ToolError> {
     serde_json::to_value(data).map(Reply::ok).map_err(ToolError::internal)
 }
 
@@ -399,7 +398,7 @@ async fn project(asked: Asked) -> Result<Reply, ToolError> {
 }
 
 /// The profile of this name, which the token has.
-fn profile<'a>(principal: &'a Principal, name: Option<&str>) -> Result<&'a str, ToolError> {
+pub(crate) fn profile<'a>(principal: &'a Principal, name: Option<&str>) -> Result<&'a str, ToolError> {
     principal.profile(name).ok_or_else(|| {
         let has = principal.grant.profiles.join("`, `");
         ToolError::new(ErrorKind::Permission, "the token has no such profile").hint(format!("it has `{has}`"))

@@ -20,14 +20,15 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{ErrorKind, ToolError};
 
-use super::api::ROUTES;
+use super::api::routes;
+use super::api_work::ZIP;
 use super::auth::{Authenticator, Principal, Unknown};
 use super::connections::{Address, Listener, answer_connections};
 use super::ends::Ends;
 use super::mcp::Doors;
 use super::metrics::Metrics;
 use super::oauth::{METADATA, Oauth};
-use super::routes::{Asked, Method, PREFIX, PROJECT, Route, admit_project, no_project};
+use super::routes::{Asked, Input, Method, PREFIX, PROJECT, Route, admit_project, no_project};
 use super::token::Right;
 use super::visitors::Visitors;
 use super::{HttpLimits, Serving, envelope};
@@ -99,7 +100,7 @@ async fn sweep(server: Arc<Server>) {
 fn router(server: &Arc<Server>) -> Router {
     let mut router = Router::new();
     let mut paths: BTreeMap<&str, (MethodRouter, Vec<&str>)> = BTreeMap::new();
-    for route in ROUTES {
+    for route in routes() {
         let server = Arc::clone(server);
         let handler = move |params: Params, request: Request| {
             let server = Arc::clone(&server);
@@ -108,6 +109,7 @@ fn router(server: &Arc<Server>) -> Router {
         let (filter, name) = match route.method {
             Method::Get => (MethodFilter::GET, "GET"),
             Method::Post => (MethodFilter::POST, "POST"),
+            Method::Put => (MethodFilter::PUT, "PUT"),
             Method::Delete => (MethodFilter::DELETE, "DELETE"),
         };
         let (of_path, mut methods) = paths.remove(route.path).unwrap_or_default();
@@ -392,6 +394,7 @@ async fn api(server: &Server, route: &'static Route, params: Params, request: Re
         query,
         headers: parts.headers,
         body: Value::Null,
+        bytes: Bytes::new(),
     };
     let reply = match route.admit(&asked) {
         Ok(()) => handle(server, route, asked, body).await,
@@ -409,20 +412,30 @@ async fn handle(
     mut asked: Asked,
     body: Body,
 ) -> Result<Response<Body>, Response<Body>> {
-    if route.body.is_some() {
-        if !is_json(&asked.headers) {
-            let error =
-                ToolError::new(ErrorKind::Validation, "the body has to be JSON: `Content-Type: application/json`");
-            return Err(envelope::problem_with(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error));
+    match route.body {
+        Some(Input::Json(_)) if !is_json(&asked.headers) => {
+            return Err(no_such_type("the body has to be JSON: `Content-Type: application/json`"));
         }
-        let bytes = whole(server, body).await?;
-        asked.body = serde_json::from_slice(&bytes).map_err(|error| {
-            let message = format!("the body is no JSON: {error}");
-            envelope::problem(&ToolError::new(ErrorKind::Validation, message))
-        })?;
+        Some(Input::Json(_)) => {
+            let bytes = whole(server, body).await?;
+            asked.body = serde_json::from_slice(&bytes).map_err(|error| {
+                let message = format!("the body is no JSON: {error}");
+                envelope::problem(&ToolError::new(ErrorKind::Validation, message))
+            })?;
+        }
+        Some(Input::Zip) if asked.headers.get(header::CONTENT_TYPE).is_none_or(|kind| kind != ZIP) => {
+            return Err(no_such_type("the body has to be a package: `Content-Type: application/zip`"));
+        }
+        Some(Input::Zip) => asked.bytes = whole(server, body).await?,
+        None => {}
     }
     tracing::debug!(operation = route.name, "a request");
     (route.run)(asked).await.map(super::envelope::Reply::into_response).map_err(|error| envelope::problem(&error))
+}
+
+fn no_such_type(message: &str) -> Response<Body> {
+    let error = ToolError::new(ErrorKind::Validation, message);
+    envelope::problem_with(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error)
 }
 
 /// Whether a body says that it is JSON as it stands.

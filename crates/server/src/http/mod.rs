@@ -5,6 +5,7 @@
 //! exist are one answer.
 
 mod api;
+mod api_work;
 mod audit_row;
 mod auth;
 mod connections;
@@ -22,6 +23,7 @@ mod scrape;
 mod sessions;
 mod token;
 mod visitors;
+mod work;
 
 pub use connections::Listener;
 pub use listen::serve;
@@ -30,6 +32,7 @@ pub use oauth::{Documents, OauthConfig, OauthLimits};
 pub use projects::{Describe, OpenProject, Projects};
 pub use scrape::serve_metrics;
 pub use token::{Right, Secret, place_of};
+pub use work::{Archive, Done, NewRun, Replaces, Stop, Target, Work};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +42,7 @@ use toolhost_contract::Clock;
 /// The API as an OpenAPI 3.1 document.
 #[must_use]
 pub fn openapi(version: &str) -> serde_json::Value {
-    openapi::document(version, api::ROUTES)
+    openapi::document(version, api::routes())
 }
 
 /// What an HTTP door needs, handed in.

@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::routes::{Method, PREFIX, Route};
+use super::api_work::ZIP;
+use super::routes::{Input, Method, PREFIX, Route};
 
 /// The document of these operations.
-pub(crate) fn document(version: &str, routes: &[Route]) -> Value {
+pub(crate) fn document<'r>(version: &str, routes: impl Iterator<Item = &'r Route>) -> Value {
     let mut schemas = Map::new();
     schemas.insert("Problem".to_owned(), envelope(&json!({ "type": "null" }), &problem()));
     let mut paths = Map::new();
@@ -37,6 +38,7 @@ fn method(method: Method) -> &'static str {
     match method {
         Method::Get => "get",
         Method::Post => "post",
+        Method::Put => "put",
         Method::Delete => "delete",
     }
 }
@@ -52,6 +54,12 @@ fn operation(route: &Route, schemas: &mut Map<String, Value>) -> Value {
         json!({ "name": query.name, "in": "query", "description": query.description, "schema": { "type": kind } })
     });
     let mut parameters: Vec<Value> = of_path.chain(of_query).collect();
+    if route.name == "importPackage" {
+        parameters.push(json!({
+            "name": "If-Match", "in": "header", "schema": { "type": "string" },
+            "description": "The `ETag` of the package that is replaced, or `*`",
+        }));
+    }
     if route.name == "makeCall" {
         parameters.push(json!({
             "name": "Idempotency-Key", "in": "header", "schema": { "type": "string", "format": "uuid" },
@@ -64,6 +72,7 @@ fn operation(route: &Route, schemas: &mut Map<String, Value>) -> Value {
             json!({ "application/json": { "schema": envelope(&data, &json!({ "type": "null" })) } })
         }
         None if route.name == "events" => json!({ "text/event-stream": { "schema": { "type": "string" } } }),
+        None if route.name == "exportPackage" => json!({ ZIP: {} }),
         None => json!({ "application/json": { "schema": { "type": "object" } } }),
     };
     let problem = json!({
@@ -83,9 +92,14 @@ fn operation(route: &Route, schemas: &mut Map<String, Value>) -> Value {
     if route.name == "makeCall" {
         operation["responses"]["202"] = json!({ "description": "It waits for a person", "content": answer });
     }
-    if let Some(body) = route.body {
-        let schema = taken_out(body(), schemas);
-        operation["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+    match route.body {
+        Some(Input::Json(body)) => {
+            let schema = taken_out(body(), schemas);
+            operation["requestBody"] =
+                json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        }
+        Some(Input::Zip) => operation["requestBody"] = json!({ "required": true, "content": { ZIP: {} } }),
+        None => {}
     }
     if let Some(right) = route.right {
         operation["description"] = format!("Needs a token with the right to {}.", right.as_str()).into();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::work::Work;
 use toolhost_contract::{BoxFuture, IdSource, ToolError};
 use toolhost_host::{Gate, Profile};
 use toolhost_store::{KeyedCalls, People, Reader, Sessions, Tokens};
@@ -37,6 +38,7 @@ pub struct OpenProject {
     pub sessions: Sessions,
     pub keyed_calls: KeyedCalls,
     pub describe: Arc<dyn Describe>,
+    pub work: Arc<dyn Work>,
     /// The tools that most work is done with, by canonical name.
     pub core: &'static [&'static str],
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
+use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,17 @@ pub(crate) const PROJECT: &str = "project";
 pub(crate) enum Method {
     Get,
     Post,
+    Put,
     Delete,
+}
+
+/// What a request brings.
+#[derive(Clone, Copy)]
+pub(crate) enum Input {
+    /// JSON of this schema.
+    Json(fn() -> Value),
+    /// A workflow package.
+    Zip,
 }
 
 /// What stands after the question mark.
@@ -45,14 +56,22 @@ pub(crate) struct Route {
     /// `None`: whoever has a token.
     pub(crate) right: Option<Right>,
     pub(crate) query: &'static [QueryName],
-    /// The schema of the body; `None`: there is none.
-    pub(crate) body: Option<fn() -> Value>,
+    /// `None`: nothing.
+    pub(crate) body: Option<Input>,
     /// The schema of `data` in the answer; `None`: it is no JSON.
     pub(crate) answer: Option<fn() -> Value>,
     pub(crate) run: Handler,
 }
 
 pub(crate) type Handler = fn(Asked) -> BoxFuture<'static, Result<Reply, ToolError>>;
+
+/// A handler, as the table holds it.
+macro_rules! run {
+    ($handler:path) => {
+        |asked| Box::pin($handler(asked))
+    };
+}
+pub(crate) use run;
 
 /// A request that may be handled: its caller has the right, and its project is theirs.
 pub(crate) struct Asked {
@@ -66,7 +85,10 @@ pub(crate) struct Asked {
     pub(crate) path: HashMap<String, String>,
     pub(crate) query: BTreeMap<String, String>,
     pub(crate) headers: HeaderMap,
+    /// Of a body that is JSON.
     pub(crate) body: Value,
+    /// Of one that is not.
+    pub(crate) bytes: Bytes,
 }
 
 impl Asked {

@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{BoxFuture, Clock, RandomIds, ToolError};
 use toolhost_host::{CallObserver, Profile};
 use toolhost_server::http::{
-    Describe, HttpLimits, Listener, Metrics, OauthConfig, OpenProject, Projects, Secret, Serving, serve, serve_metrics,
+    Archive, Describe, Done, HttpLimits, Listener, Metrics, NewRun, OauthConfig, OpenProject, Projects, Replaces,
+    Secret, Serving, Stop, Work, serve, serve_metrics,
 };
 use toolhost_store::NewToken;
 use toolhost_testkit::{FakeClock, House, HouseBuilder, HttpReply, TestSocket, TestStream, USER, http};
@@ -62,6 +63,34 @@ impl Describe for Says {
     }
 }
 
+/// What people do besides calls is the program's.
+struct NoWork;
+
+macro_rules! no_work {
+    ($($name:ident($($argument:ty),*) -> $answer:ty;)+) => {
+        impl Work for NoWork {
+            $(fn $name<'a>(&'a self, $(_: $argument),*) -> Done<'a, $answer> {
+                Box::pin(async { Err(ToolError::internal("this rig has no work")) })
+            })+
+        }
+    };
+}
+
+no_work! {
+    export(&'a str) -> Archive;
+    import(&'a str, &'a [u8], Replaces) -> Value;
+    findings(&'a [u8]) -> Value;
+    workflows(&'a str) -> Value;
+    changes(&'a str, Option<&'a str>, bool) -> Value;
+    preview(&'a str, &'a str, Option<Vec<i64>>) -> Value;
+    history(&'a str) -> Value;
+    start(&'a str, NewRun) -> Value;
+    go_on(&'a str, &'a str, Option<String>) -> Value;
+    stop(&'a str, &'a str, Stop) -> Value;
+    fork(&'a str, &'a str, Option<u32>) -> Value;
+    set_member(&'a str, &'a str, Option<&'a str>) -> Value;
+}
+
 /// A house with every built-in tool, in which nobody answers at once.
 pub(crate) fn house() -> HouseBuilder {
     let asking = toolhost_host::Asking { hold: std::time::Duration::ZERO, ..toolhost_host::Asking::default() };
@@ -96,6 +125,7 @@ impl Rig {
                 reader: house.store.reader(),
                 sessions: house.store.sessions().clone(),
                 keyed_calls: house.store.keyed_calls(),
+                work: Arc::new(NoWork),
                 describe: Arc::new(Says("What an agent is told.")),
                 core: &["file.read"],
             }));

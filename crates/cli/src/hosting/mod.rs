@@ -1,6 +1,8 @@
 //! The projects that `toolhost serve` serves: those of this machine's user, one of them, or those of a shared database. Each is opened when
 //! it is first needed, and closed when nobody has used it for a while.
 
+mod work;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use toolhost_server::http::{Describe, OpenProject, Projects};
 use toolhost_server::mcp::Listed;
 use toolhost_store::{Project, Store};
 
+use self::work::ProjectWork;
 use crate::instructions::{self, Told};
 use crate::settings::{Resolved, Settings, folder_name};
 use crate::{projects, wire};
@@ -59,6 +62,7 @@ pub(crate) struct Hosting {
 
 struct Opened {
     host: Host,
+    work: Arc<ProjectWork>,
     project: Arc<OpenProject>,
     used: Instant,
 }
@@ -112,8 +116,9 @@ impl Hosting {
             return Ok(Some(Arc::clone(&opened.project)));
         }
         let Some(host) = self.host(key).await? else { return Ok(None) };
-        let project = Arc::new(open_project(key, &host));
-        open.insert(key.to_owned(), Opened { host, project: Arc::clone(&project), used: Instant::now() });
+        let work = Arc::new(ProjectWork::new(host.clone(), self.settings.models()?));
+        let project = Arc::new(open_project(key, &host, &work));
+        open.insert(key.to_owned(), Opened { host, work, project: Arc::clone(&project), used: Instant::now() });
         Ok(Some(project))
     }
 
@@ -163,8 +168,9 @@ impl Hosting {
             tokio::time::sleep(LOOK_EVERY).await;
             let idle: Vec<Opened> = {
                 let mut open = self.open.lock().await;
-                let is_idle =
-                    |opened: &Opened| Arc::strong_count(&opened.project) == 1 && opened.used.elapsed() >= IDLE;
+                let is_idle = |opened: &Opened| {
+                    opened.work.is_idle() && Arc::strong_count(&opened.project) == 1 && opened.used.elapsed() >= IDLE
+                };
                 open.extract_if(|_, opened| is_idle(opened)).map(|(_, opened)| opened).collect()
             };
             for opened in idle {
@@ -188,6 +194,7 @@ impl Hosting {
 }
 
 async fn close(opened: Opened) {
+    opened.work.close().await;
     if let Err(error) = opened.host.close().await {
         tracing::error!(%error, project = opened.project.key, "a project did not close as it should");
     }
@@ -197,7 +204,7 @@ fn shared_key(root: &str) -> String {
     root.strip_prefix(NAMED).map_or_else(|| folder_name(Path::new(root)), str::to_owned)
 }
 
-fn open_project(key: &str, host: &Host) -> OpenProject {
+fn open_project(key: &str, host: &Host, work: &Arc<ProjectWork>) -> OpenProject {
     let (store, Project { id, name }) = (host.store(), host.connection().project().clone());
     OpenProject {
         key: key.to_owned(),
@@ -211,6 +218,7 @@ fn open_project(key: &str, host: &Host) -> OpenProject {
         sessions: store.sessions().clone(),
         keyed_calls: store.keyed_calls(),
         describe: Arc::new(Described(host.clone())),
+        work: Arc::<ProjectWork>::clone(work),
         core: &instructions::CORE,
     }
 }

@@ -1,0 +1,317 @@
+//! What people do with a served project, over its facade: packages, changes, members, and sessions that run on this server.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio_util::task::TaskTracker;
+use toolhost::{Host, Session, SessionRequest};
+use toolhost_agent::session::{Control, Unwatched, Watch};
+use toolhost_agent::start::{BuilderTarget, Task};
+use toolhost_builder::envelope::{Mode, TargetType};
+use toolhost_builder::limits::Size;
+use toolhost_builder::{Files, from_zip_up_to, to_zip};
+use toolhost_contract::{ErrorKind, Signal, ToolError};
+use toolhost_server::http::{Archive, Done, NewRun, Replaces, Stop, Target, Work};
+use toolhost_store::Role;
+
+use crate::changes;
+use crate::model::{self, ModelSettings};
+
+/// Sessions that run at once for one project; further ones are refused.
+const RUNS_MAX: usize = 64;
+/// How long the end of a server waits for its sessions to stop.
+const STOP_MAX: Duration = Duration::from_secs(20);
+
+/// The work of one project.
+pub(super) struct ProjectWork {
+    host: Host,
+    models: ModelSettings,
+    /// Sessions that run here, and what stops each.
+    runs: Arc<Mutex<HashMap<String, Control>>>,
+    tasks: TaskTracker,
+    /// Held while a package is compared and replaced.
+    importing: tokio::sync::Mutex<()>,
+}
+
+impl ProjectWork {
+    pub(super) fn new(host: Host, models: ModelSettings) -> Self {
+        let (runs, tasks) = (Arc::default(), TaskTracker::new());
+        Self { host, models, runs, tasks, importing: tokio::sync::Mutex::default() }
+    }
+
+    /// Whether no session runs here.
+    pub(super) fn is_idle(&self) -> bool {
+        lock(&self.runs).is_empty()
+    }
+
+    /// Pauses the sessions that run here, so that they can go on elsewhere or later.
+    pub(super) async fn close(&self) {
+        lock(&self.runs).values().for_each(|control| control.interrupt.cancel());
+        self.tasks.close();
+        if tokio::time::timeout(STOP_MAX, self.tasks.wait()).await.is_err() {
+            tracing::warn!("sessions still run at the end of the server");
+        }
+    }
+
+    async fn host_of(&self, user: &str) -> Result<Host, ToolError> {
+        Ok(self.host.as_user(user).await?)
+    }
+
+    /// The model of a request. Scripts and cassettes name files of this machine, and an address of a caller's would get the operator's
+    /// key: only what the operator has named is there.
+    fn model(&self, named: Option<&str>) -> Result<toolhost::OpenModel, ToolError> {
+        let known: BTreeSet<&String> = self.models.configs.keys().chain(&self.models.default).collect();
+        if let Some(named) = named
+            && !known.iter().any(|known| *known == named)
+        {
+            let names: Vec<&str> = known.iter().map(|known| known.as_str()).collect();
+            let error = ToolError::new(ErrorKind::Validation, "the operator has configured no such model");
+            return Err(if names.is_empty() { error } else { error.hint(format!("there is {}", names.join(", "))) });
+        }
+        let opened = model::open(&self.models, named);
+        opened.map_err(|error| {
+            tracing::warn!("a session cannot have a model: {error:#}");
+            ToolError::new(ErrorKind::Conflict, "the model of this server cannot be used")
+                .hint("its operator finds the reason in the log")
+        })
+    }
+
+    /// Runs a session in a task of its own, to its end.
+    fn run(&self, session: Session, message: Option<String>) -> Result<(), ToolError> {
+        let id = session.id().to_owned();
+        {
+            let mut runs = lock(&self.runs);
+            if runs.contains_key(&id) {
+                return Err(ToolError::new(ErrorKind::Conflict, format!("{id} is running")));
+            }
+            if runs.len() >= RUNS_MAX {
+                let message = format!("{RUNS_MAX} sessions of this project run on this server");
+                return Err(ToolError::new(ErrorKind::Limit, message).hint("wait until one has ended"));
+            }
+            runs.insert(id.clone(), session.control().clone());
+        }
+        let runs = Arc::clone(&self.runs);
+        self.tasks.spawn(async move {
+            let watch: Arc<dyn Watch> = Arc::new(Unwatched);
+            if let Err(error) = session.run_watched(message, &watch).await {
+                tracing::warn!(%error, session = id, "a session did not run to its end");
+            }
+            lock(&runs).remove(&id);
+        });
+        Ok(())
+    }
+
+    async fn standing(host: &Host, id: &str) -> Result<Value, ToolError> {
+        json(&host.session(id).await?)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn json<T: Serialize>(value: &T) -> Result<Value, ToolError> {
+    serde_json::to_value(value).map_err(ToolError::internal)
+}
+
+/// Changes with any byte of any file.
+fn revision(files: &Files) -> String {
+    let mut hash = Sha256::new();
+    for (name, content) in files {
+        for part in [name.as_bytes(), content] {
+            hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            hash.update(part);
+        }
+    }
+    hex::encode(hash.finalize())
+}
+
+fn unzipped(zip: &[u8]) -> Result<Files, ToolError> {
+    from_zip_up_to(zip, Size::default()).map_err(|findings| {
+        let details = json(&findings).unwrap_or_default();
+        ToolError { details: Some(details), ..ToolError::new(ErrorKind::Validation, "this is no package") }
+    })
+}
+
+fn task(goal: String, target: Option<Target>) -> Result<Task, ToolError> {
+    if goal.trim().is_empty() {
+        return Err(ToolError::new(ErrorKind::Validation, "`goal` says what to do, in words"));
+    }
+    let Some(Target { kind, id, workflow, is_new }) = target else {
+        return Ok(Task::Workspace { goal, schema: None });
+    };
+    let target_type = match &*kind {
+        "workflow" => TargetType::Workflow,
+        "step" => TargetType::Step,
+        "agent" => TargetType::Agent,
+        "asset" => TargetType::Asset,
+        _ => {
+            let message = "the `kind` of a target is `workflow`, `step`, `agent` or `asset`";
+            return Err(ToolError::new(ErrorKind::Validation, message));
+        }
+    };
+    Ok(Task::Builder(BuilderTarget {
+        goal,
+        target_type,
+        target_id: id,
+        mode: if is_new { Mode::Create } else { Mode::Optimize },
+        workflow_id: workflow,
+        context_budget: None,
+        reserve_for_response: None,
+        all_tools: false,
+    }))
+}
+
+impl Work for ProjectWork {
+    fn export<'a>(&'a self, user: &'a str) -> Done<'a, Archive> {
+        Box::pin(async move {
+            let files = self.host_of(user).await?.packages().export().await?;
+            Ok(Archive { revision: revision(&files), zip: to_zip(&files) })
+        })
+    }
+
+    fn import<'a>(&'a self, user: &'a str, zip: &'a [u8], replaces: Replaces) -> Done<'a, Value> {
+        Box::pin(async move {
+            let (host, files) = (self.host_of(user).await?, unzipped(zip)?);
+            let _alone = self.importing.lock().await;
+            if let Replaces::Revision(expected) = &replaces
+                && revision(&host.packages().export().await?) != *expected
+            {
+                let message = "the package has changed since it was read";
+                return Err(
+                    ToolError::new(ErrorKind::Conflict, message).hint("read it again, and change what is there now")
+                );
+            }
+            let brought = host
+                .packages()
+                .import_from(Some("HTTP"), files, replaces != Replaces::Nothing, Size::default())
+                .await?;
+            let now = revision(&host.packages().export().await?);
+            Ok(json!({
+                "files": brought.files, "workflows": brought.workflows, "agents": brought.agents,
+                "assets": brought.assets, "moment": brought.moment, "warnings": brought.warnings, "revision": now,
+            }))
+        })
+    }
+
+    fn findings<'a>(&'a self, zip: &'a [u8]) -> Done<'a, Value> {
+        Box::pin(async move {
+            let findings = match from_zip_up_to(zip, Size::default()) {
+                Ok(files) => toolhost::Packages::validate(files, Size::default()),
+                Err(findings) => findings,
+            };
+            let is_valid = findings.iter().all(|finding| finding.severity != toolhost_builder::Severity::Error);
+            Ok(json!({ "valid": is_valid, "findings": findings }))
+        })
+    }
+
+    fn workflows<'a>(&'a self, user: &'a str) -> Done<'a, Value> {
+        Box::pin(async move { json(&self.host_of(user).await?.packages().workflows().await?) })
+    }
+
+    fn changes<'a>(&'a self, user: &'a str, session: Option<&'a str>, open_only: bool) -> Done<'a, Value> {
+        Box::pin(async move { json(&self.host_of(user).await?.changes().list(session, open_only).await?) })
+    }
+
+    fn preview<'a>(&'a self, user: &'a str, id: &'a str, operations: Option<Vec<i64>>) -> Done<'a, Value> {
+        Box::pin(async move {
+            let options = toolhost::ApplyOptions { operations, confirm_deletes: Vec::new() };
+            Ok(changes::as_json(&self.host_of(user).await?.changes().preview_with(id, &options).await?))
+        })
+    }
+
+    fn history<'a>(&'a self, user: &'a str) -> Done<'a, Value> {
+        Box::pin(async move { json(&self.host_of(user).await?.changes().history().await?) })
+    }
+
+    fn start<'a>(&'a self, user: &'a str, run: NewRun) -> Done<'a, Value> {
+        Box::pin(async move {
+            let (host, task) = (self.host_of(user).await?, task(run.goal, run.target)?);
+            let model = self.model(run.model.as_deref())?;
+            let mut request = SessionRequest::new(task).profile(run.profile);
+            if let Some(persona) = run.persona {
+                request = request.persona(persona);
+            }
+            if let Some(ticket) = run.ticket {
+                request = request.ticket(ticket);
+            }
+            let session = host.start(request, &model).await?;
+            let standing = Self::standing(&host, session.id()).await?;
+            self.run(session, None)?;
+            Ok(standing)
+        })
+    }
+
+    fn go_on<'a>(&'a self, user: &'a str, session: &'a str, message: Option<String>) -> Done<'a, Value> {
+        Box::pin(async move {
+            let host = self.host_of(user).await?;
+            let found = host.resumable(session).await?;
+            if found.running {
+                return Err(ToolError::new(ErrorKind::Conflict, format!("{session} is running")).hint("pause it first"));
+            }
+            // A session that was begun at a terminal may have a model of that person's.
+            let named = Some(&*found.model).filter(|named| self.models.default.as_deref() != Some(named));
+            let opened = host.resume(session, &self.model(named)?).await?;
+            self.run(opened, message)?;
+            Self::standing(&host, session).await
+        })
+    }
+
+    fn stop<'a>(&'a self, user: &'a str, session: &'a str, how: Stop) -> Done<'a, Value> {
+        Box::pin(async move {
+            let signal = match how {
+                Stop::Pause => Signal::Pause,
+                Stop::Cancel => Signal::Cancel,
+            };
+            json(&self.host_of(user).await?.connection().signal(session, signal).await?)
+        })
+    }
+
+    fn fork<'a>(&'a self, user: &'a str, session: &'a str, turns: Option<u32>) -> Done<'a, Value> {
+        Box::pin(async move {
+            let fork = self.host_of(user).await?.connection().fork(session, turns).await?;
+            Ok(json!({ "session": fork.session, "turns": fork.turns, "unended": fork.unended }))
+        })
+    }
+
+    fn set_member<'a>(&'a self, user: &'a str, name: &'a str, role: Option<&'a str>) -> Done<'a, Value> {
+        Box::pin(async move {
+            let role = match role.map(|role| (role, Role::parse(role))) {
+                None => None,
+                Some((_, Some(role))) => Some(role),
+                Some((_, None)) => {
+                    let message = "a role is `owner`, `editor` or `viewer`";
+                    return Err(ToolError::new(ErrorKind::Validation, message));
+                }
+            };
+            let host = self.host_of(user).await?;
+            let connection = host.connection();
+            connection.need_role(Role::Owner).await?;
+            let (people, project) = (connection.store().people(), connection.project().id);
+            let arguments = json!({ "name": name, "role": role.map(Role::as_str) });
+            let work = async {
+                match role {
+                    Some(role) => people.set_role(project, people.add_user(name).await?, role).await?,
+                    None => {
+                        let known = people.user(name).await?;
+                        let removed = match known {
+                            Some(id) => people.remove(project, id).await?,
+                            None => false,
+                        };
+                        if !removed {
+                            return Err(ToolError::new(ErrorKind::NotFound, "the project has no such member"));
+                        }
+                    }
+                }
+                Ok::<_, ToolError>(())
+            };
+            let deed = if role.is_some() { "member.add" } else { "member.remove" };
+            connection.record(&connection.who(), deed, arguments.clone(), work).await?;
+            Ok(arguments)
+        })
+    }
+}
