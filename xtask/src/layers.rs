@@ -15,7 +15,7 @@ use crate::finding::Finding;
 use crate::shell;
 
 /// A crate, and which of ours it may import. A row without a crate is a plan; a crate without a row is a finding.
-const ROWS: [Row; 15] = [
+const ROWS: [Row; 16] = [
     Row { name: "contract", may_import: &[] },
     Row { name: "sandbox", may_import: &["contract"] },
     Row { name: "store", may_import: &["contract"] },
@@ -26,6 +26,7 @@ const ROWS: [Row; 15] = [
     Row { name: "tools", may_import: &["contract", "store"] },
     Row { name: "agent", may_import: &["contract", "builder", "host"] },
     Row { name: "adk", may_import: &["contract", "host"] },
+    Row { name: "webhook", may_import: &["contract"] },
     Row { name: "server", may_import: &["contract", "builder", "host", "agent", "store"] },
     Row {
         name: "toolhost",
@@ -35,7 +36,8 @@ const ROWS: [Row; 15] = [
     Row {
         name: "cli",
         may_import: &[
-            "sandbox", "contract", "builder", "store", "records", "deploy", "host", "agent", "server", "toolhost",
+            "sandbox", "contract", "builder", "store", "records", "deploy", "host", "agent", "webhook", "server",
+            "toolhost",
         ],
     },
     Row {
@@ -86,8 +88,8 @@ const FENCES: [Fence; 9] = [
     Fence { crates: &["adk-core"], only_in: &["adk"], reason: "another house's words have a door of their own" },
     Fence {
         crates: &["reqwest", "ureq", "isahc", "curl"],
-        only_in: &["agent", "sandbox"],
-        reason: "outgoing requests are the sandbox's, and the model providers'",
+        only_in: &["agent", "sandbox", "webhook"],
+        reason: "outgoing requests are the sandbox's, the model providers' and the operator's webhook's",
     },
     Fence {
         crates: &["hyper", "hyper-util"],
@@ -389,8 +391,8 @@ mod tests {
             "cli",
             "toolhost-tools",
             Kind::Normal,
-            "toolhost-cli: may not import `tools`, only sandbox, contract, builder, store, records, deploy, host, agent, server, \
-             toolhost",
+            "toolhost-cli: may not import `tools`, only sandbox, contract, builder, store, records, deploy, host, agent, webhook, \
+             server, toolhost",
         );
         check_import(
             "agent",

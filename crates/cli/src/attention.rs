@@ -1,4 +1,4 @@
-//! How a person hears that something waits: the terminal's bell, and a notification of the desktop.
+//! How a person hears that something waits: the terminal's bell, a notification of the desktop, and the operator's webhook.
 
 use std::process::{Command, Stdio};
 
@@ -23,6 +23,9 @@ pub(crate) struct AttentionFlags {
     /// Show a notification on the desktop when something comes, with `notify-send`
     #[arg(long)]
     notify: bool,
+    /// Send each ask to the webhook of the configuration when it is opened and when it ends
+    #[arg(long)]
+    pub(crate) webhook: bool,
 }
 
 impl AttentionFlags {

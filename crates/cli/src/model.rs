@@ -22,16 +22,16 @@ pub(crate) struct ModelSettings {
     /// The model where none is named.
     pub(crate) default: Option<String>,
     pub(crate) configs: BTreeMap<String, ModelConfig>,
-    /// Names of the tokens of granted remotes.
-    pub(crate) remotes: Vec<String>,
+    /// Names of further keys: the tokens of granted remotes, and what signs the webhook.
+    pub(crate) others: Vec<String>,
     pub(crate) vault: Vault,
 }
 
 impl ModelSettings {
-    /// Names of keys that the tables of models and of remotes speak of.
+    /// Names of keys that the configuration speaks of.
     pub(crate) fn key_names(&self) -> BTreeSet<String> {
         let mut names = self.models().key_names();
-        names.extend(self.remotes.iter().cloned());
+        names.extend(self.others.iter().cloned());
         names
     }
 

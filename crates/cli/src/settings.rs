@@ -10,8 +10,10 @@ use crate::deploy_target;
 use crate::keys::{KeyPlace, Vault};
 use crate::known::Known;
 use crate::model::ModelSettings;
+use crate::notify::NotifyTable;
 use crate::print::ColorFlag;
 use crate::remotes::{self, RemoteTable};
+use crate::size::Size;
 use anyhow::{Context, bail};
 use etcetera::BaseStrategy;
 use schemars::JsonSchema;
@@ -121,38 +123,6 @@ pub(crate) struct Settings {
     /// The working directory is the workspace, whatever project it is in: an agent gets no more than the folder it was started in.
     #[arg(skip)]
     stays_here: bool,
-}
-
-/// A size in bytes: `500M`, `8G`, or a number of bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
-#[schemars(with = "String", inline)]
-struct Size(u64);
-
-impl std::str::FromStr for Size {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a size: use 500M, 8G or a number of bytes");
-        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-        let unit = match text[digits.len()..].trim().to_ascii_lowercase().as_str() {
-            "" | "b" => 1,
-            "k" | "kb" | "kib" => 1 << 10,
-            "m" | "mb" | "mib" => 1 << 20,
-            "g" | "gb" | "gib" => 1 << 30,
-            _ => return Err(wrong()),
-        };
-        let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
-        bytes.filter(|bytes| *bytes > 0).map(Self).ok_or_else(wrong)
-    }
-}
-
-impl TryFrom<String> for Size {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
 }
 
 /// With less, the fence itself cannot start.
@@ -338,6 +308,9 @@ struct File {
     /// Where keys are kept that the environment does not have, by their names.
     #[serde(default)]
     keys: BTreeMap<String, KeyPlace>,
+    /// Who is told of asks, besides those who look.
+    #[serde(default)]
+    notify: NotifyTable,
     /// Remotes that git tools may use.
     #[serde(default)]
     remotes: Vec<RemoteTable>,
@@ -478,13 +451,22 @@ impl Settings {
         let config = self.config_file(&folders);
         let file = read_config(&config, self.config.is_some())?;
         let folder = keys_folder(&config);
-        let remotes = file.remotes.iter().filter_map(|remote| remote.token.clone()).collect();
+        let mut others: Vec<String> = file.remotes.iter().filter_map(|remote| remote.token.clone()).collect();
+        others.extend(file.notify.key_name().map(str::to_owned));
         Ok(ModelSettings {
             default: file.model,
             configs: file.models,
-            remotes,
+            others,
             vault: Vault { places: file.keys, folder },
         })
+    }
+
+    /// The webhook that the configuration names, and where its key is.
+    pub(crate) fn notify(&self) -> anyhow::Result<(NotifyTable, Vault)> {
+        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
+        let config = self.config_file(&folders);
+        let file = read_config(&config, self.config.is_some())?;
+        Ok((file.notify, Vault { places: file.keys, folder: keys_folder(&config) }))
     }
 
     fn config_file(&self, folders: &impl BaseStrategy) -> PathBuf {

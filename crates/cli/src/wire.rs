@@ -36,7 +36,7 @@ fn builder(resolved: &Resolved, need: Need) -> Builder {
         .profiles(&resolved.profiles)
         .profiles_of(format!("of {}", resolved.config_file.display()))
         // What the environment calls a secret is shown nowhere.
-        .redact(std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))))
+        .redact(environment())
         .asking(resolved.asking)
         .durability(resolved.durability);
     let builder = match &resolved.database {
@@ -47,6 +47,11 @@ fn builder(resolved: &Resolved, need: Need) -> Builder {
         Some(name) => builder.project(name),
         None => builder,
     }
+}
+
+/// The variables that are text.
+pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 /// The same with the workspace, which only some commands need.

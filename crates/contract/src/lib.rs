@@ -14,6 +14,7 @@ mod durability;
 mod error;
 mod example;
 mod facts;
+mod hmac;
 mod ids;
 mod journal;
 mod near;
@@ -40,6 +41,7 @@ pub use durability::Durability;
 pub use error::{ErrorCode, ErrorKind, ToolError};
 pub use example::{Example, Expect};
 pub use facts::{Approval, Callers, CommandArgument, Effect, Facts, Help, Trace, Waits};
+pub use hmac::hmac_sha256;
 pub use ids::{CallId, IdSource, RandomIds};
 pub use journal::{Fate, Journal, JournalError, Signal};
 pub use near::{

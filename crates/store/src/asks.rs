@@ -153,6 +153,21 @@ impl Asks {
         self.page(&asks, &all.read(&self.db).await?, now)
     }
 
+    /// The numbers of all that can still be answered, the oldest first.
+    pub async fn open_numbers(&self, project: i64) -> Result<Vec<i64>> {
+        let text = "SELECT number FROM ask WHERE project_id = $1 AND state = 'open' AND expires_at_ms > $2
+             ORDER BY number LIMIT $3";
+        let query = sql(text).bind(project).bind(self.clock.unix_ms()).bind(OPEN_MAX);
+        query.read(&self.db).await?.iter().map(|row| row.get("number")).collect()
+    }
+
+    /// The numbers of those after a number, ended ones too, the oldest first.
+    pub async fn numbers_after(&self, project: i64, after: i64, limit: i64) -> Result<Vec<i64>> {
+        let text = "SELECT number FROM ask WHERE project_id = $1 AND number > $2 ORDER BY number LIMIT $3";
+        let query = sql(text).bind(project).bind(after).bind(limit);
+        query.read(&self.db).await?.iter().map(|row| row.get("number")).collect()
+    }
+
     /// Those that have ended, too, the newest first.
     pub async fn newest(&self, project: i64, limit: i64) -> Result<AskPage> {
         let columns = self.summary_columns();

@@ -89,6 +89,7 @@ const VERIFY_PAGE_ROWS: i64 = 5000;
 /// A project of a database, and when something was called there last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownProject {
+    pub id: i64,
     /// The folder of the workspace, or the name of a project that has one of its own.
     pub root: String,
     pub name: String,
@@ -102,11 +103,12 @@ impl Reader {
 
     /// Every project of the database, the oldest first.
     pub async fn projects(&self) -> Result<Vec<KnownProject>> {
-        let text = "SELECT root, name, (SELECT at_ms FROM audit WHERE project_id = project.id ORDER BY seq DESC LIMIT 1) AS last_ms
+        let text = "SELECT id, root, name, (SELECT at_ms FROM audit WHERE project_id = project.id ORDER BY seq DESC LIMIT 1) AS last_ms
              FROM project ORDER BY id";
         let rows = sql(text).read(&self.db).await?;
         let project = |row: &db::Row| {
-            Ok(KnownProject { root: row.get("root")?, name: row.get("name")?, last_ms: row.get("last_ms")? })
+            let (root, name) = (row.get("root")?, row.get("name")?);
+            Ok(KnownProject { id: row.get("id")?, root, name, last_ms: row.get("last_ms")? })
         };
         rows.iter().map(project).collect()
     }

@@ -8,9 +8,8 @@ use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use toolhost_contract::hmac_sha256;
 
-/// Block of SHA-256, bytes.
-const BLOCK: usize = 64;
 /// Longest line of an export of the audit, bytes.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -46,7 +45,7 @@ impl Checkpoint {
 
     fn signature_by(&self, key: &[u8]) -> anyhow::Result<String> {
         let unsigned = Self { signature: String::new(), ..self.clone() };
-        Ok(hex::encode(hmac(key, serde_json::to_string(&unsigned)?.as_bytes())))
+        Ok(hex::encode(hmac_sha256(key, serde_json::to_string(&unsigned)?.as_bytes())))
     }
 
     fn check(&self, project: &str, key_file: &Path) -> anyhow::Result<()> {
@@ -182,25 +181,4 @@ fn key(file: &Path) -> anyhow::Result<Vec<u8>> {
     // Another one, made at the same moment, is as good.
     let _ = made.persist_noclobber(file);
     read_key(file)?.with_context(|| format!("{} cannot be read", file.display()))
-}
-
-/// RFC 2104.
-fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {
-    let padded = |with: u8| {
-        let mut block = [with; BLOCK];
-        block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
-        block
-    };
-    let inner = Sha256::new().chain_update(padded(0x36)).chain_update(message).finalize();
-    Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize().into()
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn hmac_is_that_of_the_standard() {
-        // RFC 4231, test case 2.
-        let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
-        assert_eq!(hex::encode(super::hmac(b"Jefe", b"what do ya want for nothing?")), expected);
-    }
 }

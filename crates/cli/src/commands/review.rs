@@ -14,8 +14,10 @@ use toolhost_store::{Ask, AskPage, AskState, AskSummary};
 
 use crate::asks::{ended, state, word};
 use crate::attention::AttentionFlags;
+use crate::hosting::key_of;
 use crate::settings::Settings;
 use crate::terminal::{self, EditRules, Terminal};
+use crate::webhook::{self, Notifying, Watched};
 use crate::wire::Answers;
 use crate::{EXIT_FAILED, Usage, print, projects, wire};
 
@@ -63,6 +65,8 @@ enum Command {
         #[command(flatten)]
         attention: AttentionFlags,
     },
+    /// Send a test to the webhook of the configuration, signed as all that goes there
+    WebhookTest,
     /// Take an answer back that no call has used yet
     Revoke { id: String },
 }
@@ -124,12 +128,29 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     if let Command::List { all, all_projects: true } = args.command {
         return list_everywhere(all, settings).await;
     }
+    if let Command::WebhookTest = args.command {
+        let (origin, status) = webhook::test(settings).await?;
+        match settings.json {
+            true => print::json(&json!({ "webhook": origin, "status": status }))?,
+            false => print::line(format_args!("the webhook at {origin} answered with the status {status}")),
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let answers = wire::open_answers(settings).await?;
     let code = match args.command {
+        Command::WebhookTest => ExitCode::SUCCESS,
         Command::List { all, .. } => list(&answers, all, settings.json).await?,
         Command::Show { id, all } => show(&answers, number(&id)?, all, settings.json).await?,
         Command::Decide(decide) => decide_all(&answers, &decide, settings).await?,
-        Command::Watch { attention } => watch(&answers, attention, settings).await?,
+        Command::Watch { attention } => {
+            let telling = attention.webhook.then(|| Notifying::of_one(settings, watched(&answers, settings)?));
+            let telling = telling.transpose()?;
+            let code = watch(&answers, attention, settings).await;
+            if let Some(telling) = telling {
+                telling.close().await;
+            }
+            code?
+        }
         Command::Revoke { id } => {
             answers.queue.take_back(&answers.person, number(&id)?, "cli").await?;
             print::line(format_args!("the answer to {} is taken back", ask_id(number(&id)?)));
@@ -357,6 +378,13 @@ async fn decide_one(
         },
     };
     Ok(Some(answers.queue.decide(&answers.person, number, decision, "cli").await?))
+}
+
+/// The project of the watch, as the webhook names it.
+fn watched(answers: &Answers, settings: &Settings) -> anyhow::Result<Watched> {
+    let project = answers.connection.project();
+    let (name, key) = (project.name.clone(), key_of(&settings.resolve()?));
+    Ok(Watched { name, key, id: project.id, asks: answers.queue.asks().clone() })
 }
 
 async fn watch(answers: &Answers, attention: AttentionFlags, settings: &Settings) -> anyhow::Result<ExitCode> {

@@ -15,6 +15,7 @@ use crate::hosting::Hosting;
 use crate::settings::Settings;
 use crate::socket::Socket;
 use crate::tls::{Certificate, TlsSocket};
+use crate::webhook::Notifying;
 use crate::{Usage, print};
 
 /// Where it listens where nobody says.
@@ -66,6 +67,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
     let observer: Arc<dyn CallObserver> = Arc::<Metrics>::clone(&metrics);
     let hosting = Hosting::new(settings.with_root(None), observer).await?;
+    let telling = Notifying::of_served(settings)?;
     let serving = Serving {
         projects: Arc::<Hosting>::clone(&hosting),
         clock: Arc::new(SystemClock::default()),
@@ -101,6 +103,9 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     closing.abort();
     if let Some((_, scraping)) = scraped {
         scraping.abort();
+    }
+    if let Some(telling) = telling {
+        telling.close().await;
     }
     hosting.close().await;
     Ok(ExitCode::SUCCESS)

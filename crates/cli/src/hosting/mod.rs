@@ -38,7 +38,7 @@ pub(crate) fn key_of(resolved: &Resolved) -> String {
     }
 }
 
-fn state_key(state: &Path) -> String {
+pub(crate) fn state_key(state: &Path) -> String {
     state.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
@@ -200,7 +200,7 @@ async fn close(opened: Opened) {
     }
 }
 
-fn shared_key(root: &str) -> String {
+pub(crate) fn shared_key(root: &str) -> String {
     root.strip_prefix(NAMED).map_or_else(|| folder_name(Path::new(root)), str::to_owned)
 }
 

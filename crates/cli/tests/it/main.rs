@@ -58,3 +58,4 @@ mod terminal_lines;
 mod told_names;
 mod undo;
 mod unwritable_state;
+mod webhook;

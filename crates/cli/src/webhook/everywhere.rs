@@ -1,0 +1,144 @@
+//! All projects that a server serves, whether it has opened them or not: agents of other hosts ask people, too.
+//!
+//! Each database is read through a connection of its own, which changes nothing.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use toolhost_store::{Reader, Store};
+
+use super::events::{Teller, Watched};
+use crate::hosting::{shared_key, state_key};
+use crate::projects;
+use crate::settings::Settings;
+
+/// How often it is looked for new projects.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Databases of one machine that are read; further ones are not told of.
+const DATABASES_MAX: usize = 256;
+
+/// Where the projects are.
+pub(super) enum Place {
+    /// One database of one machine's project.
+    State(PathBuf),
+    /// The state folders of this machine's user.
+    Machine(PathBuf),
+    /// A shared database.
+    Shared(String),
+}
+
+impl Place {
+    pub(super) fn of(settings: &Settings) -> anyhow::Result<Self> {
+        Ok(match settings.shared_database()? {
+            Some(url) => Self::Shared(url),
+            None if settings.names_a_project() => Self::State(settings.resolve()?.state),
+            None => Self::Machine(settings.projects()?),
+        })
+    }
+
+    /// The databases that are there now, as their projects are named by.
+    fn databases(&self) -> anyhow::Result<Vec<PathBuf>> {
+        Ok(match self {
+            Self::State(state) => vec![state.clone()],
+            Self::Machine(folder) => projects::states(folder)?,
+            Self::Shared(_) => vec![PathBuf::new()],
+        })
+    }
+
+    async fn open(&self, state: &std::path::Path) -> toolhost_store::Result<Store> {
+        match self {
+            Self::Shared(url) => Store::connect_reading(url, projects::clock(), toolhost::SUBJECTS).await,
+            Self::State(_) | Self::Machine(_) => {
+                Store::open_reading(state, projects::clock(), toolhost::SUBJECTS).await
+            }
+        }
+    }
+}
+
+/// A database that is read.
+struct Open {
+    store: Store,
+    reader: Reader,
+    /// The projects in it that are told of.
+    told: HashSet<i64>,
+    stop: CancellationToken,
+}
+
+/// Tells of the asks of all projects, those that come later too, until `stop`.
+pub(super) async fn tell(place: Place, teller: Teller, stop: CancellationToken) {
+    let mut open: HashMap<PathBuf, Open> = HashMap::new();
+    let mut telling = JoinSet::new();
+    let mut failed: HashSet<PathBuf> = HashSet::new();
+    loop {
+        match place.databases() {
+            Ok(states) => {
+                let gone = open.extract_if(|state, _| !states.contains(state));
+                let gone: Vec<Open> = gone.map(|(_, open)| open).collect();
+                for open in gone {
+                    open.stop.cancel();
+                }
+                for state in states.into_iter().take(DATABASES_MAX) {
+                    let found = look(&place, &state, &mut open, &stop).await;
+                    match found {
+                        Ok(new) => {
+                            failed.remove(&state);
+                            for (watched, stop) in new {
+                                telling.spawn(teller.clone().tell(watched, stop));
+                            }
+                        }
+                        // Said once of each.
+                        Err(error) if failed.insert(state.clone()) => {
+                            tracing::warn!(place = state.display().to_string(), %error, "not told of to the webhook");
+                        }
+                        Err(_) => {}
+                    }
+                }
+            }
+            Err(error) => tracing::warn!("the projects cannot be found for the webhook: {error:#}"),
+        }
+        // Those that have ended are no longer counted.
+        while telling.try_join_next().is_some() {}
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = stop.cancelled() => break,
+        }
+    }
+    while telling.join_next().await.is_some() {}
+    for open in open.into_values() {
+        if let Err(error) = open.store.close().await {
+            tracing::debug!(%error, "a database did not close as it should");
+        }
+    }
+}
+
+/// The projects of a database that are not told of yet, each with what ends telling of it.
+async fn look(
+    place: &Place,
+    state: &PathBuf,
+    open: &mut HashMap<PathBuf, Open>,
+    stop: &CancellationToken,
+) -> toolhost_store::Result<Vec<(Watched, CancellationToken)>> {
+    if !open.contains_key(state) {
+        let store = place.open(state).await?;
+        let reader = store.reader();
+        let opened = Open { store, reader, told: HashSet::new(), stop: stop.child_token() };
+        open.insert(state.clone(), opened);
+    }
+    let Some(found) = open.get_mut(state) else { return Ok(Vec::new()) };
+    let mut new = Vec::new();
+    for project in found.reader.projects().await? {
+        if !found.told.insert(project.id) {
+            continue;
+        }
+        let key = match place {
+            Place::Shared(_) => shared_key(&project.root),
+            Place::State(_) | Place::Machine(_) => state_key(state),
+        };
+        let watched = Watched { name: project.name, key, id: project.id, asks: found.store.asks() };
+        new.push((watched, found.stop.clone()));
+    }
+    Ok(new)
+}

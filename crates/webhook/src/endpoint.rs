@@ -1,0 +1,195 @@
+//! Where messages go: one URL, asked again while that may help.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use rustls::crypto::ring;
+use rustls_platform_verifier::BuilderVerifierExt;
+use toolhost_contract::Clock;
+
+use crate::error::{Error, Result, chain};
+use crate::key::SigningKey;
+
+const ID: HeaderName = HeaderName::from_static("webhook-id");
+const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+
+/// How often a message is sent at most, the first time included. With the waits between, that takes half a minute, and longer where
+/// the other side is slow.
+const ATTEMPTS_MAX: u32 = 7;
+/// The first wait; each further one is twice as long.
+const WAIT_FIRST: Duration = Duration::from_millis(500);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// From the connection to the head of the answer.
+const ANSWER_SECONDS_MAX: u64 = 15;
+
+/// A message. Whoever gets it twice knows it by its id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Visible ASCII characters without a dot.
+    pub id: String,
+    /// JSON.
+    pub body: String,
+}
+
+/// The URL that messages go to.
+pub struct Endpoint {
+    client: reqwest::Client,
+    url: reqwest::Url,
+    key: SigningKey,
+    clock: Arc<dyn Clock>,
+}
+
+impl Endpoint {
+    /// Opens nothing yet: the first message does.
+    ///
+    /// # Errors
+    /// For a URL that is neither `https` nor of this machine, or TLS that this machine has not.
+    pub fn new(url: &str, key: SigningKey, clock: Arc<dyn Clock>) -> Result<Self> {
+        let url = checked(url)?;
+        Ok(Self { client: client(&url)?, url, key, clock })
+    }
+
+    /// Scheme, host and port: the rest of the URL may be a password.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        self.url.origin().ascii_serialization()
+    }
+
+    /// Sends a message until it is taken or there is no more reason to hope; at most a bounded number of times.
+    ///
+    /// # Errors
+    /// That of the last attempt.
+    pub async fn deliver(&self, message: &Message) -> Result<()> {
+        let mut attempt = 1;
+        loop {
+            let error = match self.send(message).await {
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
+            if attempt == ATTEMPTS_MAX || !error.may_pass() {
+                return Err(error);
+            }
+            tracing::debug!(id = message.id, attempt, %error, "the message is sent again");
+            tokio::time::sleep(wait(attempt)).await;
+            attempt += 1;
+        }
+    }
+
+    /// Sends a message once. Returns the status of the answer, whose body is not read.
+    ///
+    /// # Errors
+    /// If nothing answers in time, or with anything but a success. A redirect is not followed: it would carry the message to
+    /// whom the other side names.
+    pub async fn send(&self, message: &Message) -> Result<u16> {
+        let request = self.request(message)?;
+        let limit = Duration::from_secs(ANSWER_SECONDS_MAX);
+        let sent = tokio::time::timeout(limit, self.client.execute(request)).await;
+        let answer = sent.map_err(|_| Error::Timeout(ANSWER_SECONDS_MAX))?;
+        let answer = answer.map_err(|error| Error::Unreachable(chain(&error.without_url())))?;
+        match answer.status() {
+            status if status.is_success() => Ok(status.as_u16()),
+            reqwest::StatusCode::GONE => Err(Error::Gone),
+            status => Err(Error::Refused(status.as_u16())),
+        }
+    }
+
+    /// Signed anew for each attempt: who gets it refuses a message with an old time.
+    fn request(&self, message: &Message) -> Result<reqwest::Request> {
+        let seconds = self.clock.unix_ms() / 1000;
+        let signature = self.key.signature(&message.id, seconds, &message.body);
+        let value = |text: &str| HeaderValue::from_str(text).map_err(|error| Error::Unreachable(error.to_string()));
+        let mut request = reqwest::Request::new(reqwest::Method::POST, self.url.clone());
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ID, value(&message.id)?);
+        headers.insert(TIMESTAMP, HeaderValue::from(seconds));
+        headers.insert(SIGNATURE, value(&signature)?);
+        *request.body_mut() = Some(message.body.clone().into());
+        Ok(request)
+    }
+}
+
+/// The wait after an attempt, counted from 1. Half of it is by chance: those who were turned away together shall not come back
+/// together.
+fn wait(attempt: u32) -> Duration {
+    let full = WAIT_FIRST.saturating_mul(1_u32.checked_shl(attempt - 1).unwrap_or(u32::MAX));
+    full / 2 + (full / 2).mul_f64(fastrand::f64())
+}
+
+/// A URL that messages may be sent to. An error does not quote it.
+fn checked(url: &str) -> Result<reqwest::Url> {
+    let wrong = |what: &str| Error::Url(what.to_owned());
+    let url = reqwest::Url::parse(url.trim()).map_err(|error| Error::Url(format!("is not a URL: {error}")))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong("has a user or a password in it: messages are signed, and need none"));
+    }
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if is_loopback(&url) => Ok(url),
+        "http" => Err(wrong("begins with http://, so others could read the messages on their way: use https://")),
+        _ => Err(wrong("does not begin with https://")),
+    }
+}
+
+fn is_loopback(url: &reqwest::Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// A client that goes where it is told and nowhere else: no proxy from the environment and no redirects. TLS by ring, handed in, so
+/// that nothing is installed for the process.
+fn client(url: &reqwest::Url) -> Result<reqwest::Client> {
+    let disabled = |why: &dyn std::error::Error| Error::Tls(chain(why));
+    let builder = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| disabled(&error))?;
+    let tls = if url.scheme() == "https" {
+        let builder = builder.with_platform_verifier().map_err(|error| disabled(&error))?;
+        builder.with_no_client_auth()
+    } else {
+        builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
+    };
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_max_idle_per_host(1)
+        .user_agent(concat!("toolhost/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| disabled(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ATTEMPTS_MAX, WAIT_FIRST, checked, wait};
+
+    #[test]
+    fn messages_go_to_https_or_to_this_machine() {
+        for url in ["https://hooks.example.org/a?b=c", "http://127.0.0.1:1/x", "http://[::1]/", "http://localhost/x"] {
+            assert!(checked(url).is_ok(), "{url}");
+        }
+        for url in [
+            "http://example.org/s3cret",
+            "ftp://h/s3cret",
+            "s3cret",
+            "https://me:s3cret@h/",
+            "http://127.0.0.1.e.org/s3cret",
+        ] {
+            let error = checked(url).expect_err(url).to_string();
+            assert!(!error.contains("s3cret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn waits_double() {
+        for attempt in 1..ATTEMPTS_MAX {
+            let full = WAIT_FIRST * 2_u32.pow(attempt - 1);
+            assert!((full / 2..=full).contains(&wait(attempt)), "{attempt}");
+        }
+    }
+}
