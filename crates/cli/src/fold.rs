@@ -32,6 +32,36 @@ pub(crate) fn fitting(text: &str, stream: &(impl IsTerminal + AsFd)) -> String {
     fold.push(text).lines().next().unwrap_or_default().to_owned()
 }
 
+/// Columns of a terminal; `None` where the stream is none.
+pub(crate) fn columns_of(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
+    let columns = || match terminal_size::terminal_size_of(stream) {
+        Some((columns, _)) if columns.0 > 0 => usize::from(columns.0).max(COLUMNS_MIN),
+        _ => COLUMNS_DEFAULT,
+    };
+    stream.is_terminal().then(columns)
+}
+
+/// Columns that a text takes which has no escapes of the terminal's.
+pub(crate) fn width_of(text: &str) -> usize {
+    text.chars().map(width).sum()
+}
+
+/// The beginning of a text that takes no more than so many columns, with `…` at its end where it is cut.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    if width_of(text) <= columns {
+        return text.to_owned();
+    }
+    let (mut shown, mut taken) = (String::new(), 1);
+    for c in text.chars() {
+        taken += width(c);
+        if taken > columns {
+            break;
+        }
+        shown.push(c);
+    }
+    shown + "…"
+}
+
 /// Where a text that comes in pieces stands.
 #[derive(Debug)]
 pub(crate) struct Fold {
@@ -47,11 +77,7 @@ pub(crate) struct Fold {
 impl Fold {
     /// `None` where the stream is no terminal.
     pub(crate) fn of(stream: &(impl IsTerminal + AsFd)) -> Option<Self> {
-        let columns = || match terminal_size::terminal_size_of(stream) {
-            Some((columns, _)) if columns.0 > 0 => usize::from(columns.0).max(COLUMNS_MIN),
-            _ => COLUMNS_DEFAULT,
-        };
-        stream.is_terminal().then(|| Self::to(columns()))
+        columns_of(stream).map(Self::to)
     }
 
     fn to(columns: usize) -> Self {
@@ -114,6 +140,18 @@ mod tests {
         assert_eq!(fold("a\n0123456789", 10), "a\n0123456789", "each line has its own columns");
         assert_eq!(fold("日本語日本語", 10), "日本語日本\n  … 語");
         assert_eq!(fold("0123\tab", 10), "0123\n  … \t\n  … ab");
+    }
+
+    #[test]
+    fn a_text_that_is_cut_says_so_and_fits() {
+        for (text, columns, expected) in [
+            ("0123456789", 10, "0123456789"),
+            ("0123456789", 9, "01234567…"),
+            ("日本語", 5, "日本…"),
+            ("日本語", 4, "日…"),
+        ] {
+            assert_eq!(cut(text, columns), expected);
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod personas;
 mod print;
 mod projects;
 mod remotes;
+mod selection;
 mod settings;
 mod signals;
 mod since;

@@ -13,7 +13,7 @@ use serde::Serialize;
 use toolhost_contract::{QUOTE_MARK, visible_json};
 pub(crate) use toolhost_contract::{visible, visible_line};
 
-use crate::fold::{fitting, folded};
+use crate::fold::{columns_of, cut, fitting, folded, width_of};
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -232,29 +232,57 @@ pub(crate) fn first_line(text: &str) -> String {
     if lines.any(|line| !line.trim().is_empty()) { format!("{first} …") } else { first }
 }
 
-/// Characters that are seen: colours take no room.
-fn shown_chars(cell: &str) -> usize {
-    anstream::adapter::strip_str(cell).map(|part| part.chars().count()).sum()
+/// Columns that are seen: colours take no room.
+fn shown_width(cell: &str) -> usize {
+    width_of(&strip_str(cell).to_string())
 }
 
-/// Columns as wide as their widest cell; the last one is not padded.
+/// Columns that are never cut: what stands there is typed again, or names a place.
+const WHOLE: &[&str] = &["id", "session", "handle", "call", "folder", "file", "found in", "name", "until", "at"];
+/// A column that is cut keeps at least so much.
+const COLUMN_WIDTH_MIN: usize = 12;
+/// Between two columns.
+const GAP: usize = 2;
+
+/// Columns as wide as their widest cell; the last one is not padded. At a terminal that is narrower the widest ones are cut.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
-    let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
+    let mut widths: Vec<usize> = head.iter().map(|cell| width_of(cell)).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(shown_chars(cell));
+            *width = (*width).max(shown_width(cell));
         }
+    }
+    if let Some(columns) = columns_of(&std::io::stdout()) {
+        narrow(head, &mut widths, columns);
     }
     let render = |cells: Vec<&str>| {
         let padded = cells.iter().zip(&widths).enumerate().map(|(n, (cell, width))| {
-            let pad = if n + 1 == cells.len() { 0 } else { width.saturating_sub(shown_chars(cell)) };
+            let cell = match shown_width(cell) > *width {
+                true => Cow::Owned(cut(&strip_str(cell).to_string(), *width)),
+                false => Cow::Borrowed(*cell),
+            };
+            let pad = if n + 1 == cells.len() { 0 } else { width.saturating_sub(shown_width(&cell)) };
             format!("{cell}{}", " ".repeat(pad))
         });
-        padded.collect::<Vec<_>>().join("  ")
+        padded.collect::<Vec<_>>().join(&" ".repeat(GAP))
     };
     line(paint(BOLD, render(head.to_vec())));
     for row in rows {
         line(render(row.iter().map(String::as_str).collect()));
+    }
+}
+
+/// Takes from the widest columns what a terminal has no room for. What still does not fit is broken into lines, as every text.
+fn narrow(head: &[&str], widths: &mut [usize], columns: usize) {
+    let mut over = (widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)).saturating_sub(columns);
+    while over > 0 {
+        let may_be_cut = |(name, width): &(&&str, &mut usize)| !WHOLE.contains(*name) && **width > COLUMN_WIDTH_MIN;
+        let Some((_, widest)) = head.iter().zip(widths.iter_mut()).filter(may_be_cut).max_by_key(|(_, width)| **width)
+        else {
+            return;
+        };
+        *widest -= 1;
+        over -= 1;
     }
 }
 
@@ -341,6 +369,20 @@ impl<W: Write> Write for LogLines<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_is_cut_where_it_is_widest_and_never_where_something_is_typed_again() {
+        let check = |columns, expected: [usize; 4]| {
+            let mut widths = [40, 20, 60, 30];
+            narrow(&["id", "who", "title", "goal"], &mut widths, columns);
+            assert_eq!(widths, expected, "{columns}");
+        };
+        check(200, [40, 20, 60, 30]);
+        check(150, [40, 20, 54, 30]);
+        check(100, [40, 18, 18, 18]);
+        // Not all of it fits: the rest is for the terminal's lines.
+        check(50, [40, 12, 12, 12]);
+    }
 
     #[test]
     fn an_event_of_the_log_is_one_line() {

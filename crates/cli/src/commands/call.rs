@@ -64,9 +64,16 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 pub(super) struct Made {
     pub(super) outcome: Outcome,
     host: Host,
+    profile: String,
 }
 
 impl Made {
+    /// Makes another call, whose outcome takes the place of the one before.
+    pub(super) async fn call_again(&mut self, tool: &str, arguments: Value) {
+        let hooks = Hooks { cancel: crate::signals::ended_by_signal(), ..Hooks::default() };
+        self.outcome = self.host.gate().call(self.host.request(tool, arguments, &self.profile), hooks).await;
+    }
+
     /// Ends as the call did. A person who only reads has the answer before, and does not wait long for the row.
     pub(super) async fn end(self) -> anyhow::Result<ExitCode> {
         if self.outcome.meta.allow_write {
@@ -102,7 +109,7 @@ pub(super) async fn make(
     if watched {
         print::clear_line();
     }
-    Ok(Made { outcome, host })
+    Ok(Made { outcome, host, profile: profile.to_owned() })
 }
 
 fn arguments(text: Option<&str>) -> anyhow::Result<Value> {

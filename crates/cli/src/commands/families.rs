@@ -3,6 +3,7 @@
 //! The tools' own schemas say which commands and options there are, so a tool that is added is a command at once, with
 //! help and completions, and whatever a person does here passes the gate like any other call.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -16,6 +17,7 @@ use toolhost_records::Kind;
 
 use crate::commands::{call, help};
 use crate::print::{self, paint};
+use crate::selection::{self, Column, Selection};
 use crate::settings::Settings;
 
 /// The families that are commands, and what their help says.
@@ -82,8 +84,18 @@ const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const EXAMPLES_MAX: usize = 2;
 /// Characters of a cell.
 const CELL_CHARS_MAX: usize = 60;
+/// Verbs whose answer is a list, of which a person may select.
+const LISTS: &[&str] = &["list", "ready", "query", "history"];
+/// The argument that asks for the next page, and the field of an answer that says which one that is.
+const CURSOR: &str = "cursor";
+const NEXT_CURSOR: &str = "nextCursor";
+/// The argument with the most records of an answer.
+const LIMIT: &str = "limit";
+/// Records of a page where all of them are read, and most records of a list that is sorted or filtered.
+const PAGE: i64 = 1000;
+const RECORDS_MAX: usize = 100_000;
 /// Fields that make the columns of a table, those that are there.
-const COLUMNS: &[(&str, &[&str])] = &[
+const COLUMNS: &[Column] = &[
     ("id", &["id", "task"]),
     ("state", &["state", "status", "importance"]),
     ("type", &["type", "kind", "documentType", "componentType", "category"]),
@@ -144,6 +156,9 @@ fn verb(info: &ToolInfo) -> Command {
             let file = Arg::new(FILE).long("file").value_name("PATH").conflicts_with(field_id(FROM_FILE));
             command = command.arg(file.help("Read the content from a file; `-` is standard input"));
         }
+    }
+    if LISTS.contains(&name.as_str()) {
+        command = selection::options(command);
     }
     let works = info.examples.iter().filter(|example| !matches!(example.expect, Expect::Fails(_)));
     let examples: Vec<String> = works.take(EXAMPLES_MAX).map(|example| typed(info, &example.arguments)).collect();
@@ -297,7 +312,11 @@ pub(crate) async fn run(family: &str, matches: &ArgMatches) -> anyhow::Result<Ex
     let registry = toolhost::registry(&toolhost_store::Database::default())?;
     let info = &registry.get(&tool).context("the command belongs to no tool")?.info;
     let arguments = arguments(info, matches)?;
-    let made = call::make(&settings, &tool, arguments, "all", false).await?;
+    let selection = Selection::of(matches)?;
+    let made = match selection.is_any() {
+        true => selected(&settings, info, arguments, &selection).await?,
+        false => call::make(&settings, &tool, arguments, "all", false).await?,
+    };
     let outcome = &made.outcome;
     if settings.json || !outcome.ok {
         call::show(outcome, settings.json)?;
@@ -305,6 +324,73 @@ pub(crate) async fn run(family: &str, matches: &ArgMatches) -> anyhow::Result<Ex
         call::show(outcome, false)?;
     }
     made.end().await
+}
+
+/// A list of which a person selects: all its pages are read first.
+async fn selected(
+    settings: &Settings,
+    info: &ToolInfo,
+    mut arguments: Value,
+    selection: &Selection,
+) -> anyhow::Result<call::Made> {
+    let properties = properties(info);
+    let limit = arguments[LIMIT].as_i64().and_then(|limit| usize::try_from(limit).ok());
+    if properties.contains_key(CURSOR) {
+        if !arguments[CURSOR].is_null() {
+            return Err(Usage::error("--cursor is for one page: --sort, --reverse and --where take the whole list"));
+        }
+        arguments[LIMIT] = json!(PAGE);
+    }
+    let mut made = call::make(settings, &info.name, arguments.clone(), "all", false).await?;
+    let mut read = PAGE as usize;
+    while let Some(cursor) = made.outcome.data.get(NEXT_CURSOR).filter(|cursor| cursor.is_string()).cloned() {
+        anyhow::ensure!(
+            read < RECORDS_MAX,
+            "the list has more than {RECORDS_MAX} records: use the options of the tool"
+        );
+        arguments[CURSOR] = cursor;
+        let before = std::mem::take(&mut made.outcome.data);
+        made.call_again(&info.name, arguments.clone()).await;
+        if !made.outcome.ok {
+            return Ok(made);
+        }
+        let page = std::mem::replace(&mut made.outcome.data, before);
+        append(&mut made.outcome.data, page);
+        read += PAGE as usize;
+    }
+    let known = names_in(&info.output_schema.value());
+    let lists = made.outcome.data.as_object_mut().into_iter().flatten().filter_map(|(_, value)| value.as_array_mut());
+    for list in lists.filter(|list| list.iter().all(Value::is_object)) {
+        selection.apply(list, COLUMNS, &known)?;
+        list.truncate(limit.unwrap_or(usize::MAX));
+    }
+    Ok(made)
+}
+
+/// Adds the lists of a page to those of the pages before.
+fn append(all: &mut Value, page: Value) {
+    let (Value::Object(all), Value::Object(page)) = (all, page) else { return };
+    all.remove(NEXT_CURSOR);
+    for (name, value) in page {
+        match (all.get_mut(&name), value) {
+            (Some(Value::Array(before)), Value::Array(items)) => before.extend(items),
+            (_, value) => drop(all.insert(name, value)),
+        }
+    }
+}
+
+/// The names of all fields that a schema speaks of.
+fn names_in(schema: &Value) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    let mut left = vec![schema];
+    while let Some(schema) = left.pop() {
+        if let Some(properties) = schema["properties"].as_object() {
+            names.extend(properties.keys().cloned());
+        }
+        left.extend(schema.as_object().into_iter().flat_map(|fields| fields.values()));
+        left.extend(schema.as_array().into_iter().flatten());
+    }
+    names.into_iter().collect()
 }
 
 /// What was typed, as the tool wants it.
@@ -392,7 +478,7 @@ fn tables(family: &str, data: &Value) -> bool {
         }
         table(name, items);
     }
-    if let Some(cursor) = fields.get("nextCursor").and_then(Value::as_str) {
+    if let Some(cursor) = fields.get(NEXT_CURSOR).and_then(Value::as_str) {
         print::aside(format_args!("there are more: add --cursor {cursor}"));
     }
     true

@@ -48,6 +48,7 @@ mod people_watch;
 mod profiles;
 mod readme;
 mod record_deletes;
+mod record_selection;
 mod review_commands;
 mod room;
 mod serve;
