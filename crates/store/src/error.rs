@@ -101,6 +101,12 @@ pub enum Error {
     SessionRuns { id: String },
     #[error("session {id} has ended: it is {}", state.as_str())]
     SessionEnded { id: String, state: SessionState },
+    #[error(
+        "session {id} does not run, so it cannot be paused: it {}. `toolhost session resume {id}` continues it, `toolhost session cancel {id}` \
+         ends it for good",
+        if *state == SessionState::Limited { "was stopped by a limit" } else { "has failed" }
+    )]
+    SessionStopped { id: String, state: SessionState },
     #[error("{0}")]
     Journal(String),
     #[error("no database is open")]

@@ -290,6 +290,17 @@ fn a_session_is_its_user_s_and_a_viewer_asks_no_model() {
         let other = program.run(&["session", command, &id, "--user", "ed"]);
         assert_eq!(other.code, Some(3), "{command}: {other:?}");
     }
+    // What has stopped cannot be paused, and why it stopped is still known afterwards.
+    workspace.write_beside("empty.json", &json!({ "turns": [] }).to_string());
+    let failing = format!("script:{}", workspace.beside("empty.json").display());
+    assert_eq!(program.run(&["run", "y", "--model", &failing]).code, Some(1));
+    let failed = last_session(&program)["id"].as_str().unwrap().to_owned();
+    for (id, state, said) in [(&id, "limited", "was stopped by a limit"), (&failed, "failed", "has failed")] {
+        let paused = program.run(&["session", "pause", id]);
+        assert!(paused.code == Some(1) && paused.stderr.contains(said), "{paused:?}");
+        assert!(paused.stderr.contains(&format!("`toolhost session resume {id}`")), "{paused:?}");
+        assert_eq!(program.run(&["--json", "session", "show", id]).json()["session"]["state"], state);
+    }
     // Two messages before a turn that never came.
     for message in ["one", "two"] {
         let ran = program.run(&["session", "resume", &id, message, "--max-iterations", "0"]);

@@ -318,6 +318,11 @@ impl Sessions {
         if matches!(found.state, SessionState::Cancelled) || (found.state == SessionState::Done && !found.running) {
             return Err(Error::SessionEnded { id: id.to_owned(), state: found.state });
         }
+        let has_stopped = matches!(found.state, SessionState::Failed | SessionState::Limited) && !found.running;
+        if signal == Signal::Pause && has_stopped {
+            // Paused, it would no longer be known why it stopped.
+            return Err(Error::SessionStopped { id: id.to_owned(), state: found.state });
+        }
         let now = self.inner.clock.unix_ms();
         let (wanted, ended) = match signal {
             Signal::Pause => ("pause", SessionState::Paused),
