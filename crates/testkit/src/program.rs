@@ -79,6 +79,12 @@ impl Program {
     /// Runs it at a terminal of so many columns; what stood there, line by line. A shell runs `around` with the program in
     /// the place of `{}`.
     pub fn run_at_terminal(&self, columns: u16, around: &str, arguments: &[&str]) -> Vec<String> {
+        let output = self.at_terminal(columns, around, arguments).stdin(Stdio::null()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    /// As [`Program::run_at_terminal`], not yet started: what is written to its standard input is typed.
+    pub fn at_terminal(&self, columns: u16, around: &str, arguments: &[&str]) -> Command {
         let command = self.command(arguments);
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let quoted = |word: &OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''"));
@@ -87,8 +93,7 @@ impl Program {
         let mut terminal = Command::new("script");
         terminal.args(["-q", "-c", &line, "/dev/null"]).current_dir("/var/tmp").env_clear().env("TERM", "xterm");
         terminal.envs(self.variables.iter().map(|(name, value)| (name, value))).env("NO_COLOR", "1");
-        let output = terminal.stdin(Stdio::null()).output().unwrap();
-        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+        terminal
     }
 
     pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Ran {

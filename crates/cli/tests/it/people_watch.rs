@@ -1,7 +1,7 @@
-//! `toolhost review watch` tells a person about each new ask: by a line, the bell and a notification.
+//! `toolhost review watch` tells a person about each new ask, by a line, the bell and a notification, and takes the answer at the terminal.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
 use toolhost_testkit::{Program, TempWorkspace, until};
@@ -50,4 +50,102 @@ async fn who_watches_is_told_of_what_comes_by_a_line_the_bell_and_a_notification
     watching.stderr.take().unwrap().read_to_string(&mut rang).unwrap();
     assert_eq!(rang.matches('\u{7}').count(), 2, "{rang:?}");
     assert_eq!(watching.wait().unwrap().code(), Some(0));
+}
+
+/// Somebody at a terminal.
+struct Typist {
+    child: Child,
+    keys: ChildStdin,
+    screen: ChildStdout,
+    shown: String,
+}
+
+impl Typist {
+    fn of(program: &Program, arguments: &[&str]) -> Self {
+        let mut terminal = program.at_terminal(100, "exec {}", arguments);
+        let mut child = terminal.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let (keys, screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        Self { child, keys, screen, shown: String::new() }
+    }
+
+    /// Reads on until this stands on the screen; what stood there before is not looked at again.
+    fn sees(&mut self, text: &str) {
+        let mut buffer = [0; 4096];
+        loop {
+            if let Some(at) = self.shown.find(text) {
+                self.shown.drain(..at + text.len());
+                return;
+            }
+            let read = self.screen.read(&mut buffer).unwrap();
+            assert_ne!(read, 0, "it ended without {text:?}: {}", self.shown);
+            self.shown.push_str(&String::from_utf8_lossy(&buffer[..read]));
+        }
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+}
+
+/// How an ask ended, as `review show` has it.
+fn ended(program: &Program, id: &str) -> (Value, Value) {
+    let ask = program.run(&["--json", "review", "show", id]).json();
+    (ask["state"].clone(), ask["answer"].clone())
+}
+
+#[test]
+fn each_key_of_the_watch_is_the_answer_that_its_menu_names() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let mut person = Typist::of(&program, &["review", "watch"]);
+    let menu = "[a]llow  allow by [r]ule  [e]dit arguments  [d]eny COMMENT  [l]ater";
+    for (command, keys, shown, state, answer) in [
+        ("echo one", "a\n", "allow", "answered", json!({ "say": "allow" })),
+        ("echo two", "d not now\n", "deny", "answered", json!({ "say": "deny", "comment": "not now" })),
+        ("echo three", "n\n", "deny", "answered", json!({ "say": "deny" })),
+        // What is no key is no answer, and neither is nothing.
+        ("echo four", "x\n\nY\n", "allow", "answered", json!({ "say": "allow" })),
+        (
+            "echo five",
+            "e {\"command\": \"echo edited\"}\n",
+            "allow edited",
+            "answered",
+            json!({ "say": "allow_edited" }),
+        ),
+    ] {
+        let id = ask(&program, command);
+        person.sees(&format!("approval needed {id}"));
+        person.sees(menu);
+        person.types(keys);
+        person.sees(&format!("{id}: {shown}"));
+        let (is, said) = ended(&program, &id);
+        assert_eq!(is, state, "{command}: {said}");
+        for (field, value) in answer.as_object().unwrap() {
+            assert_eq!(&said[field], value, "{command}: {said}");
+        }
+    }
+    let later = ask(&program, "echo later");
+    person.sees(&format!("approval needed {later}"));
+    person.sees(menu);
+    person.types("l\n");
+    // Answered elsewhere while it is shown, it is left.
+    let elsewhere = ask(&program, "echo elsewhere");
+    person.sees(&format!("approval needed {elsewhere}"));
+    person.sees(menu);
+    assert_eq!(program.run(&["review", "decide", &elsewhere, "--deny"]).code, Some(0));
+    person.sees(&format!("{elsewhere} was answered before by local: deny"));
+    assert_eq!(ended(&program, &later).0, "open");
+    // A rule is asked about once more.
+    let by_rule = ask(&program, "echo by rule");
+    person.sees(&format!("approval needed {by_rule}"));
+    person.sees(menu);
+    person.types("r\n");
+    person.sees("allow this for 8 hours?");
+    person.types("y\n");
+    person.sees(&format!("{by_rule}: allow"));
+    let rules = program.run(&["--json", "approvals", "list"]).json();
+    assert_eq!(rules.as_array().map(Vec::len), Some(1), "{rules}");
+    person.types("\u{3}");
+    let ended = person.child.wait().unwrap();
+    assert!(matches!(ended.code(), Some(0 | 130)), "{ended:?}");
 }
