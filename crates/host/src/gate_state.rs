@@ -144,7 +144,13 @@ impl ProfileCatalog<'_> {
 
 impl Catalog for ProfileCatalog<'_> {
     fn tools(&self) -> Vec<ToolSummary> {
-        self.state.tools_of(self.profile).filter(|tool| self.has(tool)).map(Registered::summary).collect()
+        let registry = &self.state.config.registry;
+        let told = |tool: &Registered| {
+            let (description, input_schema) = self.names.described(registry, tool);
+            let output_schema = self.names.in_schema(registry, tool.info.output_schema.value());
+            ToolSummary { description, input_schema, output_schema, ..tool.summary() }
+        };
+        self.state.tools_of(self.profile).filter(|tool| self.has(tool)).map(told).collect()
     }
 
     fn called(&self, tool: &str) -> Option<String> {

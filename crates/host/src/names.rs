@@ -28,7 +28,11 @@ impl Names {
     /// the door lists them.
     #[must_use]
     pub fn described(self, registry: &Registry, tool: &Registered) -> (String, Value) {
-        let mut schema = tool.info.input_schema.clone();
+        (self.spelled(registry, &tool.info.description), self.in_schema(registry, tool.info.input_schema.clone()))
+    }
+
+    /// A schema in which tools are spelled so.
+    pub(crate) fn in_schema(self, registry: &Registry, mut schema: Value) -> Value {
         let mut open = vec![&mut schema];
         while let Some(value) = open.pop() {
             match value {
@@ -44,7 +48,7 @@ impl Names {
                 _ => {}
             }
         }
-        (self.spelled(registry, &tool.info.description), schema)
+        schema
     }
 
     fn spelled(self, registry: &Registry, text: &str) -> String {

@@ -62,6 +62,36 @@ async fn what_is_found_can_be_called() {
     }
 }
 
+/// Many clients take no name with a dot.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_found_names_other_tools_as_they_are_called() {
+    let workspace = TempWorkspace::new();
+    let dotted: Vec<String> = toolhost_testkit::every_tool().iter().map(|tool| tool.info().name.to_string()).collect();
+    for (more, sign) in [(&[][..], '_'), (&["--dotted-names"], '.')] {
+        let arguments = [&["--profile", "all", "--tools", "search"], more].concat();
+        let mut host = McpProcess::open(&program(&workspace), &arguments, Era::Session).await;
+        let mut named = 0;
+        for (tool, arguments) in [
+            ("tool.search", json!({ "query": "read write edit a file", "limit": 20 })),
+            ("tool.describe", json!({ "name": "file.read" })),
+        ] {
+            let found = host.call(tool, arguments).await;
+            assert_eq!(found["isError"], false, "{found}");
+            let said = found.to_string();
+            for name in dotted.iter().filter(|name| name.contains('.')) {
+                let (called, other) = if sign == '.' {
+                    (name.clone(), name.replace('.', "_"))
+                } else {
+                    (name.replace('.', "_"), name.clone())
+                };
+                named += said.matches(&format!("`{called}`")).count();
+                assert!(!said.contains(&format!("`{other}`")), "{tool}: {other}: {said}");
+            }
+        }
+        assert!(named > 1, "{named}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_calls_only_tools_of_its_own_effects() {
     let workspace = TempWorkspace::repository(&[("a.txt", "one\n")]);
