@@ -48,7 +48,9 @@ pub use near::{
     NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, did_you_mean, is_slip_of, nearest, nearest_names, or_list,
 };
 pub use other_names::{Meaning, OtherName};
-pub use outcome::{Meta, Outcome, OutcomeError, REDACTED, Revision, Success, ToolResult, WorkflowRef};
+pub use outcome::{
+    Attachment, AttachmentContent, Meta, Outcome, OutcomeError, REDACTED, Revision, Success, ToolResult, WorkflowRef,
+};
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
 pub use redact::{Redactor, masks_secret};
 pub use schema::{description_of, schema_of};

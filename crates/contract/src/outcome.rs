@@ -19,8 +19,43 @@ pub struct Outcome {
     pub data: Value,
     pub error: Option<OutcomeError>,
     pub meta: Meta,
+    /// What the answer has beside its text. MCP clients get them as content of the result.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub attachments: Vec<Attachment>,
     #[serde(skip)]
     pub text: String,
+}
+
+/// A part of an answer that its text cannot hold: an image, a sound, or a document with an address of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attachment {
+    /// Such as `image/png`.
+    pub mime_type: String,
+    /// The address of a document. An image or a sound without one stands for itself.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub uri: Option<String>,
+    #[serde(flatten)]
+    pub content: AttachmentContent,
+}
+
+/// What an attachment holds. Secrets are removed from texts and not from bytes, so what is a text is never given as bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum AttachmentContent {
+    Text(String),
+    /// Bytes in standard base64 with padding (RFC 4648, section 4).
+    Base64(String),
+}
+
+impl Attachment {
+    /// How much of an answer's limit it takes, bytes.
+    pub fn size(&self) -> usize {
+        let content = match &self.content {
+            AttachmentContent::Text(text) | AttachmentContent::Base64(text) => text.len(),
+        };
+        content + self.mime_type.len() + self.uri.as_ref().map_or(0, String::len)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -101,6 +136,7 @@ impl Outcome {
 pub struct Success {
     pub data: Value,
     pub text: String,
+    pub attachments: Vec<Attachment>,
     /// SHA-256 of the canonical JSON (RFC 8785) of the one object that was read or written, where there is one.
     pub revision: Option<String>,
     /// The workflow that the object is, or is in.

@@ -14,7 +14,7 @@ use crate::error::{ErrorKind, ToolError};
 use crate::example::Example;
 use crate::facts::Facts;
 use crate::other_names::OtherName;
-use crate::outcome::{Success, WorkflowRef};
+use crate::outcome::{Attachment, Success, WorkflowRef};
 use crate::people::Preview;
 use crate::schema::{description_of, input_schema_of, schema_of, without_description};
 
@@ -50,6 +50,11 @@ pub trait Tool: Send + Sync + 'static {
 
     /// The answer as text, complete on its own: some clients show a model nothing else.
     fn render(&self, output: &Self::Output) -> String;
+
+    /// What the answer has beside its text. The text says what they are.
+    fn attachments(&self, _: &Self::Output) -> Vec<Attachment> {
+        Vec::new()
+    }
 
     /// SHA-256 of the canonical JSON (RFC 8785) of the one object that the answer is about.
     fn revision(&self, _: &Self::Output) -> Option<String> {
@@ -149,8 +154,9 @@ impl<T: Tool> AnyTool for T {
             let input = input_of::<T>(arguments)?;
             let output = Tool::run(self, ctx, input).await?;
             let (text, revision, workflow) = (self.render(&output), self.revision(&output), self.workflow(&output));
+            let attachments = self.attachments(&output);
             let data = serde_json::to_value(output).map_err(ToolError::internal)?;
-            Ok(Success { data, text, revision, workflow })
+            Ok(Success { data, text, attachments, revision, workflow })
         })
     }
 }

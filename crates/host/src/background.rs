@@ -297,11 +297,12 @@ impl Jobs {
 
 /// How a command ended, without what it printed.
 pub(crate) fn without_output(outcome: &Outcome) -> Outcome {
-    let Outcome { ok, data, error, meta, text } = outcome;
+    let Outcome { ok, data, error, meta, text, attachments: _ } = outcome;
     let fields = data.as_object().into_iter().flatten().filter(|(name, _)| !PRINTED.contains(&name.as_str()));
     let data = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
     let text = if *ok { String::new() } else { text.clone() };
-    Outcome { ok: *ok, data: Value::Object(data), error: error.clone(), meta: meta.clone(), text }
+    let (error, meta) = (error.clone(), meta.clone());
+    Outcome { ok: *ok, data: Value::Object(data), error, meta, attachments: Vec::new(), text }
 }
 
 /// Forgets ended ones until there is room for one more.

@@ -10,8 +10,8 @@ use tokio::sync::{OnceCell, oneshot};
 use tokio_util::task::TaskTracker;
 use toolhost_contract::workspace::{Tier, Workspace};
 use toolhost_contract::{
-    Approval, BoxFuture, Call, CallId, CallerKind, Effect, ErrorCode, ErrorKind, Made, Meta, Outcome, OutcomeError,
-    Revision, Scope, Success, ToolError, Trace,
+    Approval, Attachment, AttachmentContent, BoxFuture, Call, CallId, CallerKind, Effect, ErrorCode, ErrorKind, Made,
+    Meta, Outcome, OutcomeError, Revision, Scope, Success, ToolError, Trace,
 };
 
 use crate::arguments::Arguments;
@@ -542,7 +542,8 @@ impl Gate {
 
     fn within_limit(&self, tool: &Registered, success: Success) -> Result<Success, ToolError> {
         let limit = self.state.config.limits.answer_bytes;
-        let size = success.text.len().max(json_bytes(&success.data));
+        let attached: usize = success.attachments.iter().map(Attachment::size).sum();
+        let size = success.text.len().max(json_bytes(&success.data)) + attached;
         if size <= limit {
             return Ok(success);
         }
@@ -574,15 +575,20 @@ impl Gate {
             read: record.read.iter().map(|note| self.without_secrets(note)).collect(),
         };
         let mut outcome = match result {
-            Ok(Success { mut data, mut text, revision, workflow }) => {
+            Ok(Success { mut data, mut text, mut attachments, revision, workflow }) => {
                 self.state.config.redactor.redact(&mut text);
+                for attachment in &mut attachments {
+                    if let AttachmentContent::Text(text) = &mut attachment.content {
+                        self.state.config.redactor.redact(text);
+                    }
+                }
                 self.state.config.redactor.redact_json_beside(&mut data, &text);
                 let of_workflow = workflow.as_ref().and_then(|workflow| workflow.revision.clone());
                 let revision = (revision.is_some() || of_workflow.is_some())
                     .then_some(Revision { workflow: of_workflow, target: revision });
                 let workflow_id = workflow.map_or(meta.workflow_id, |workflow| workflow.number);
                 let meta = Meta { revision, workflow_id, ..meta };
-                Outcome { ok: true, data, error: None, meta, text }
+                Outcome { ok: true, data, error: None, meta, attachments, text }
             }
             Err(error) => self.failure(call, meta, error),
         };
@@ -628,7 +634,7 @@ impl Gate {
             text.push_str("\nhint: ");
             text.push_str(hint);
         }
-        Outcome { ok: false, data: Value::Null, error: Some(said), meta, text }
+        Outcome { ok: false, data: Value::Null, error: Some(said), meta, attachments: Vec::new(), text }
     }
 
     /// The fence of commands here as one word, as [`Meta::fence`] tells it.

@@ -278,7 +278,7 @@ impl Tool for Bash {
         if let Some(Begun { handle: given, listener, answer, .. }) = begun {
             let first = Output::begun(given.clone());
             let (text, data) = (self.render(&first), serde_json::to_value(first).map_err(ToolError::internal)?);
-            answer(Success { data, text, revision: None, workflow: None });
+            answer(Success { data, text, attachments: Vec::new(), revision: None, workflow: None });
             (watch.output, handle) = (Some(listener), Some(given));
         }
         // Where the caller could read on.

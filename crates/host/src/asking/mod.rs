@@ -317,7 +317,7 @@ impl<'c> AskedCall<'c> {
         let data = json!({
             "status": "pending_approval", "approvalId": pending.approval_id, "expiresAt": pending.expires_at_ms,
         });
-        Success { data, text, revision: None, workflow: None }
+        Success { data, text, attachments: Vec::new(), revision: None, workflow: None }
     }
 
     fn refusal(self, why: Refusal) -> ToolError {

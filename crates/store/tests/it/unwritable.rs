@@ -44,6 +44,7 @@ impl AnyTool for Counts {
         Box::pin(std::future::ready(Ok(Success {
             data: json!({}),
             text: "ran".to_owned(),
+            attachments: Vec::new(),
             revision: None,
             workflow: None,
         })))

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolhost_contract::{Ctx, ErrorKind, Example, Expect, Facts, Help, Tool, ToolError, Waited, Waits};
+use toolhost_contract::{Attachment, Ctx, ErrorKind, Example, Expect, Facts, Help, Tool, ToolError, Waited, Waits};
 
 const TIMEOUT_MS_DEFAULT: u64 = 30_000;
 
@@ -32,6 +32,9 @@ pub(crate) struct Output {
     expires_at: Option<i64>,
     /// `finished`: the outcome of the call itself, with `ok`, `data` and `error`; denied ones too.
     outcome: Option<Value>,
+    /// What the call's answer has beside its text.
+    #[serde(skip)]
+    attachments: Vec<Attachment>,
 }
 
 impl Tool for Wait {
@@ -68,17 +71,29 @@ impl Tool for Wait {
         }
     }
 
+    fn attachments(&self, output: &Output) -> Vec<Attachment> {
+        output.attachments.clone()
+    }
+
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let timeout_ms = input.timeout_ms.unwrap_or(TIMEOUT_MS_DEFAULT);
         let waited = ctx.people.wait(&input.approval_id, timeout_ms).await?;
-        let mut output =
-            Output { status: String::new(), approval_id: input.approval_id, expires_at: None, outcome: None };
+        let mut output = Output {
+            status: String::new(),
+            approval_id: input.approval_id,
+            expires_at: None,
+            outcome: None,
+            attachments: Vec::new(),
+        };
         let status = match waited {
             Waited::Pending(pending) => {
                 output.expires_at = Some(pending.expires_at_ms);
                 "pending"
             }
-            Waited::Finished { outcome } => {
+            Waited::Finished { mut outcome } => {
+                let attached = outcome.as_object_mut().and_then(|outcome| outcome.remove("attachments"));
+                output.attachments =
+                    attached.map(serde_json::from_value).transpose().map_err(ToolError::internal)?.unwrap_or_default();
                 output.outcome = Some(outcome);
                 "finished"
             }
