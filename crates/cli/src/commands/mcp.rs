@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toolhost::{Host, Need};
 use toolhost_contract::{IdSource, RandomIds};
 use toolhost_host::Names;
-use toolhost_server::mcp::{CALLS_MAX_DEFAULT, Door, Listed, Results, serve_stdio};
+use toolhost_server::mcp::{CALLS_MAX_DEFAULT, Door, Listed, Offers, Results, serve_stdio};
 
 use crate::idle::GiveMemoryBack;
 use crate::instructions::{self, Told};
@@ -126,6 +126,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         when_idle: Arc::new(GiveMemoryBack(host.store().caches())),
         listed: args.tools.into(),
         core: &instructions::CORE,
+        offers: Offers::BUILT_IN,
         output_schemas: args.output_schemas,
         results: args.results.map(Results::from),
         names,

@@ -14,7 +14,7 @@ use toolhost::Host;
 use toolhost_contract::{BoxFuture, ToolError};
 use toolhost_host::{CallObserver, Names, Profile};
 use toolhost_server::http::{Describe, OpenProject, Projects};
-use toolhost_server::mcp::Listed;
+use toolhost_server::mcp::{Listed, Offers};
 use toolhost_store::{Project, Store};
 
 use self::work::ProjectWork;
@@ -220,6 +220,7 @@ fn open_project(key: &str, host: &Host, work: &Arc<ProjectWork>) -> OpenProject 
         describe: Arc::new(Described(host.clone())),
         work: Arc::<ProjectWork>::clone(work),
         core: &instructions::CORE,
+        offers: Offers::BUILT_IN,
     }
 }
 

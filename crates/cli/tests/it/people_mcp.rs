@@ -292,6 +292,14 @@ async fn what_comes_back_denied_dismissed_or_garbled_runs_nothing() {
     assert!(lines(&workspace).is_empty() && started(&program).is_empty());
 }
 
+/// A state that the client was not given is an error of the protocol, and the call is not made.
+async fn refused(host: &mut McpProcess, arguments: Value, state: &str) {
+    let responses = json!({ "decision": allow() });
+    let params = json!({ "name": "bash", "arguments": arguments, "requestState": state, "inputResponses": responses });
+    let answer = host.request("tools/call", params).await;
+    assert_eq!(answer["error"]["code"], -32602, "{state:?}: {answer}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_state_that_names_somebody_else_s_ask_changes_nothing() {
     let workspace = TempWorkspace::new();
@@ -301,13 +309,12 @@ async fn a_state_that_names_somebody_else_s_ask_changes_nothing() {
     let mut mine = able(&program, Era::Stateless).await;
     let forged = ["ask-999", "ask-0", "ask--1", "ask-1 ", "", "no", "ask-99999999999999999999", "ask-\u{0}", &state];
     for (n, forged) in forged.into_iter().enumerate() {
-        let result = stateless(&mut mine, mark(&format!("mine{n}")), Some((forged, allow()))).await;
-        assert_ne!(required(&result), forged, "it is asked now");
+        refused(&mut mine, mark(&format!("mine{n}")), forged).await;
         assert_eq!(self::state(&program, &state), "open", "{forged:?}");
     }
     // The very same call of another session is another call.
-    let result = stateless(&mut mine, mark("theirs"), Some((&state, allow()))).await;
-    assert_ne!(required(&result), state);
+    refused(&mut mine, mark("theirs"), &state).await;
+    assert_ne!(required(&stateless(&mut mine, mark("theirs"), None).await), state);
     assert!(lines(&workspace).is_empty() && started(&program).is_empty(), "{:?}", lines(&workspace));
     let done = stateless(&mut theirs, mark("theirs"), Some((&state, allow()))).await;
     assert_eq!((&done["structuredContent"]["ok"], lines(&workspace)), (&json!(true), vec!["theirs".to_owned()]));
@@ -460,8 +467,8 @@ async fn an_answer_to_a_form_that_the_client_was_never_given_is_none() {
     let program = asking(&workspace);
     let mut host = able(&program, Era::Stateless).await;
     // A number that is only guessed, for the very call that makes the ask and for one that repeats it.
-    let guessed = stateless(&mut host, mark("guessed"), Some(("ask-1", allow()))).await;
-    assert_eq!(required(&guessed), "ask-1");
+    refused(&mut host, mark("guessed"), "ask-1").await;
+    assert_eq!(required(&stateless(&mut host, mark("guessed"), None).await), "ask-1");
     // An ask of this session that waits, and that no form was returned for.
     let params = json!({ "name": "bash", "arguments": mark("unseen"), "_meta": stateless_meta(json!({})) });
     host.send(&json!({ "jsonrpc": "2.0", "id": "bare", "method": "tools/call", "params": params })).await;

@@ -129,6 +129,7 @@ impl Doors {
             when_idle: Arc::new(NotTidied),
             listed: Listed::All,
             core: project.core,
+            offers: project.offers,
             names: Names::Wire,
             output_schemas: false,
             results: None,

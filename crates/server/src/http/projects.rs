@@ -7,6 +7,8 @@ use toolhost_contract::{BoxFuture, IdSource, ToolError};
 use toolhost_host::{Gate, Profile};
 use toolhost_store::{KeyedCalls, People, Reader, Sessions, Tokens};
 
+use crate::mcp::Offers;
+
 /// The projects of a server.
 pub trait Projects: Send + Sync {
     /// The keys of all, in no order: what names a project in addresses. It opens none.
@@ -41,4 +43,6 @@ pub struct OpenProject {
     pub work: Arc<dyn Work>,
     /// The tools that most work is done with, by canonical name.
     pub core: &'static [&'static str],
+    /// What an MCP client is offered besides tools.
+    pub offers: &'static Offers,
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use toolhost_contract::{IdSource, Scope};
 use toolhost_host::{Gate, Names};
 
+use super::offers::Offers;
 use super::slots::Tidy;
 
 /// Everything an MCP door needs, handed in.
@@ -27,6 +28,8 @@ pub struct Door {
     pub listed: Listed,
     /// The tools that most work is done with, by canonical name.
     pub core: &'static [&'static str],
+    /// What the client is offered besides tools.
+    pub offers: &'static Offers,
     /// Which names the client sees.
     pub names: Names,
     /// Whether lists of tools have their output schemas: two thirds of their text.

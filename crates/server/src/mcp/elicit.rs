@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{
-    CallToolRequestParams, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
-    ElicitationSchema, InputRequest, InputRequests, InputRequiredResult, ProtocolVersion,
+    ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ElicitationSchema,
+    InputRequest, InputRequests, InputRequiredResult, InputResponses, ProtocolVersion,
 };
 use rmcp::service::RequestContext;
-use rmcp::{Peer, RoleServer};
+use rmcp::{ErrorData, Peer, RoleServer};
 use serde_json::{Value, json};
-use toolhost_contract::{Answer, BoxFuture, Outcome, quoted, visible_line};
+use toolhost_contract::{Answer, BoxFuture, Call, Outcome, quoted, visible_line};
 use toolhost_host::{Decision, PAGE_BYTES_MAX, Person, Presented, Presenter, Queue, Shown, ask_id, ask_number};
 use toolhost_store::{Ask, AskKind};
 
@@ -41,41 +41,46 @@ pub(crate) enum Forms {
     Returned,
 }
 
-impl Forms {
-    /// What the client declared where its era has it declared: in `initialize` for as long as that session lasts, or else in
-    /// the very request. A session does not gain by what a request of it says.
-    pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
-        if let Some(session) = context.peer.peer_info() {
-            return if shows_forms(session.capabilities.elicitation.as_ref()) { Self::Asked } else { Self::None };
+/// What a client says of itself where its era has it said: in `initialize` for as long as that session lasts, or else in the very
+/// request. A session does not gain by what a request of it says.
+pub(crate) struct Client {
+    /// As it was sent; empty if it does not say.
+    pub(crate) name: String,
+    /// How it can be asked.
+    pub(crate) forms: Forms,
+}
+
+impl Client {
+    /// `has_begun`: whether a session was opened by `initialize`. Over HTTP the library tells of a session without name and abilities
+    /// for each request that belongs to none.
+    pub(crate) fn of(context: &RequestContext<RoleServer>, has_begun: bool) -> Self {
+        if let Some(session) = context.peer.peer_info().filter(|_| has_begun) {
+            let asked = shows_forms(session.capabilities.elicitation.as_ref());
+            let forms = if asked { Forms::Asked } else { Forms::None };
+            return Self { name: session.client_info.name.clone(), forms };
         }
-        let stateless = context.meta.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
         let declared = context.meta.client_capabilities();
-        if stateless && shows_forms(declared.as_ref().and_then(|declared| declared.elicitation.as_ref())) {
-            Self::Returned
-        } else {
-            Self::None
-        }
+        let returned =
+            is_stateless(context) && shows_forms(declared.as_ref().and_then(|declared| declared.elicitation.as_ref()));
+        let forms = if returned { Forms::Returned } else { Forms::None };
+        Self { name: context.meta.client_info().map(|client| client.name).unwrap_or_default(), forms }
     }
+
+    /// Whoever answers in a client is known by what the client says of itself, and acts for the user of the session.
+    pub(crate) fn approver(&self, user: &str) -> String {
+        let name: String = visible_line(&self.name).chars().take(CLIENT_CHARS_MAX).collect();
+        format!("the client {} for {user}", if name.trim().is_empty() { "without a name" } else { name.trim() })
+    }
+}
+
+/// Whether a request says that it is of the era without sessions.
+pub(crate) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
+    context.meta.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
 /// A client that names no kind of elicitation means forms.
 fn shows_forms(able: Option<&ElicitationCapability>) -> bool {
     able.is_some_and(|able| able.form.is_some() || able.url.is_none())
-}
-
-/// Whoever answers in a client is known by what the client says of itself, and acts for the user of the session.
-pub(crate) fn approver(context: &RequestContext<RoleServer>, user: &str) -> String {
-    let name: String = visible_line(&client_name(context)).chars().take(CLIENT_CHARS_MAX).collect();
-    format!("the client {} for {user}", if name.trim().is_empty() { "without a name" } else { name.trim() })
-}
-
-/// What the client calls itself, as it was sent; empty if it does not say.
-pub(crate) fn client_name(context: &RequestContext<RoleServer>) -> String {
-    let client = match context.peer.peer_info() {
-        Some(session) => Some(session.client_info.name.clone()),
-        None => context.meta.client_info().map(|client| client.name),
-    };
-    client.unwrap_or_default()
 }
 
 /// Asks by a request of the server's.
@@ -138,38 +143,73 @@ impl Given {
     }
 }
 
-/// Takes the answer that a repeated call brings to a form that this client was given. Says whether it brought one at all.
-pub(crate) async fn answer(door: &Door, given: &Given, person: &Person, request: &CallToolRequestParams) -> bool {
-    let (Some(state), Some(responses)) = (&request.request_state, &request.input_responses) else { return false };
-    let Some(number) = ask_number(state).filter(|number| given.has(*number)) else { return false };
-    // What an ask asks never changes: it is what the form said.
-    let Ok((ask, shown)) = door.gate.queue().get(person.project_id, number).await else { return true };
-    // An ask of another session is another person's to answer, as far as this client is concerned.
-    if ask.user_id != person.user_id || ask.session_id != door.scope.session_id {
-        return true;
-    }
-    // Under 2026-07-28 a client repeats the request that the form was returned for; beside any other call it decides nothing.
-    if !is_asked_by(door, &ask, request) {
-        return false;
-    }
-    let result = responses.get(FORM).and_then(|result| serde_json::from_value::<ElicitResult>(result.clone()).ok());
-    if let Some(decision) = result.and_then(|result| decision(&shown, result)) {
-        // Too late, or somebody was faster: the call finds what the row says.
-        if let Err(error) = door.gate.queue().decide(person, number, decision, PLACE).await {
-            tracing::info!(ask = number, %error, "an answer from the client was not taken");
-        }
-    }
-    true
+/// What a repeated request brings back of a form that was returned for it.
+#[derive(Default)]
+pub(crate) struct Returned {
+    pub(crate) state: Option<String>,
+    pub(crate) responses: Option<InputResponses>,
 }
 
-/// Whether a request is the call that an ask is about, or one that waits for the ask.
-fn is_asked_by(door: &Door, ask: &Ask, request: &CallToolRequestParams) -> bool {
+/// What a repeated request said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// It is a new request, or brings back nothing that counts.
+    Nothing,
+    /// A form came back, and decided nothing: it was dismissed or garbled, or came too late.
+    NoDecision,
+    Decision,
+}
+
+/// Takes the answer that a repeated call brings to a form that this client was given.
+///
+/// # Errors
+/// The state that came with it names no ask of this client. What a client sends back as its state is refused unless it is
+/// what it was given.
+pub(crate) async fn answer(
+    door: &Door,
+    given: &Given,
+    person: &Person,
+    call: &Call,
+    returned: &Returned,
+) -> Result<Heard, ErrorData> {
+    let Some(state) = &returned.state else { return Ok(Heard::Nothing) };
+    let unknown = || {
+        let message = "this `requestState` was not given to this client: repeat the request without it";
+        ErrorData::invalid_params(message, None)
+    };
+    let number = ask_number(state).filter(|number| ask_id(*number) == *state).ok_or_else(unknown)?;
+    // What an ask asks never changes: it is what the form said.
+    let (ask, shown) = door.gate.queue().get(person.project_id, number).await.map_err(|_| unknown())?;
+    // An ask of another session is another person's to answer, as far as this client is concerned.
+    if ask.user_id != person.user_id || ask.session_id != door.scope.session_id {
+        return Err(unknown());
+    }
+    let Some(responses) = returned.responses.as_ref().filter(|_| given.has(number)) else { return Ok(Heard::Nothing) };
+    // Under 2026-07-28 a client repeats the request that the form was returned for; beside any other call it decides nothing.
+    if !is_asked_by(door, &ask, call) {
+        return Ok(Heard::Nothing);
+    }
+    let Some(result) = responses.get(FORM) else { return Ok(Heard::Nothing) };
+    let result = serde_json::from_value::<ElicitResult>(result.clone()).ok();
+    let Some(decision) = result.and_then(|result| decision(&shown, result)) else { return Ok(Heard::NoDecision) };
+    match door.gate.queue().decide(person, number, decision, PLACE).await {
+        Ok(_) => Ok(Heard::Decision),
+        // Too late, or somebody was faster: the call finds what the row says.
+        Err(error) => {
+            tracing::info!(ask = number, %error, "an answer from the client was not taken");
+            Ok(Heard::NoDecision)
+        }
+    }
+}
+
+/// Whether a call is the one that an ask is about, or one that waits for the ask.
+fn is_asked_by(door: &Door, ask: &Ask, call: &Call) -> bool {
     let empty = serde_json::Map::new();
-    let arguments = request.arguments.as_ref().unwrap_or(&empty);
+    let arguments = call.arguments.as_object().unwrap_or(&empty);
     if arguments.get("approvalId").and_then(Value::as_str) == Some(&ask_id(ask.number)) {
         return true;
     }
-    let tool = door.gate.registry().get(&request.name);
+    let tool = door.gate.registry().get(&call.tool);
     // An alias may have set arguments that its caller did not give.
     tool.is_some_and(|tool| tool.info.name == ask.tool)
         && arguments.iter().all(|(name, value)| ask.call["arguments"].get(name) == Some(value))

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use toolhost_contract::{Effect, Outcome, ToolInfo, Waits};
 use toolhost_host::Registered;
 
+use super::attached;
 use super::door::{Door, Results};
 
 /// A tool as MCP lists it.
@@ -95,9 +96,12 @@ fn envelope(data: &Value) -> Value {
 /// An outcome as a tool result: the structure and the text are each complete, for clients show a model only one of them.
 pub(crate) fn result(mut outcome: Outcome, holds: Results) -> CallToolResult {
     let text = ContentBlock::text(std::mem::take(&mut outcome.text));
-    let text = if holds == Results::Structured { Vec::new() } else { vec![text] };
+    let text = if holds == Results::Structured { None } else { Some(text) };
+    // They are content for every client: no structure shows a model an image.
+    let attachments = std::mem::take(&mut outcome.attachments);
+    let content: Vec<ContentBlock> = text.into_iter().chain(attachments.into_iter().map(attached::block)).collect();
     let data = std::mem::take(&mut outcome.data);
-    let mut result = if outcome.ok { CallToolResult::success(text) } else { CallToolResult::error(text) };
+    let mut result = if outcome.ok { CallToolResult::success(content) } else { CallToolResult::error(content) };
     if holds == Results::Text {
         return result;
     }

@@ -6,28 +6,35 @@ use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTempla
 use serde_json::{Value, json};
 use toolhost_contract::Outcome;
 
+use super::attached;
+
 const MARKDOWN: &str = "text/markdown";
 const PLAIN: &str = "text/plain";
 
 /// Something that can be read.
-struct Kind {
-    /// As a URI begins; the rest of it is the argument.
-    start: &'static str,
+pub struct ResourceKind {
+    /// As a URI begins, before the argument.
+    pub start: &'static str,
+    /// As a URI ends, after the argument.
+    pub end: &'static str,
     /// The tool that answers.
-    tool: &'static str,
-    /// What the rest of a URI is to the tool; `None`: there is one resource.
-    argument: Option<&'static str>,
+    pub tool: &'static str,
+    /// The argument of the tool that stands between `start` and `end`; `None`: there is one resource.
+    pub argument: Option<&'static str>,
     /// The only values of the argument, each with what a person reads of it: a resource each. Empty: a template.
-    values: &'static [(&'static str, &'static str)],
-    name: &'static str,
-    title: &'static str,
-    description: &'static str,
-    mime: &'static str,
+    pub values: &'static [(&'static str, &'static str)],
+    pub name: &'static str,
+    pub title: &'static str,
+    pub description: &'static str,
+    /// Of the text that the tool answers. What it attaches to its answer has a type of its own.
+    pub mime: &'static str,
 }
 
-const KINDS: [Kind; 8] = [
-    Kind {
+/// Those of the built-in tools.
+pub(super) const KINDS: [ResourceKind; 8] = [
+    ResourceKind {
         start: "toolhost://plan",
+        end: "",
         tool: "plan.get",
         argument: None,
         values: &[],
@@ -36,8 +43,9 @@ const KINDS: [Kind; 8] = [
         description: "Features, components and tasks of the current iteration, and how far they are.",
         mime: PLAIN,
     },
-    Kind {
+    ResourceKind {
         start: "toolhost://ticket/",
+        end: "",
         tool: "ticket.read",
         argument: Some("ticketId"),
         values: &[],
@@ -46,8 +54,9 @@ const KINDS: [Kind; 8] = [
         description: "A ticket with its criteria, comments and documents, such as TKT-001.",
         mime: PLAIN,
     },
-    Kind {
+    ResourceKind {
         start: "toolhost://document/",
+        end: "",
         tool: "artifact.load",
         argument: Some("kind"),
         values: &[],
@@ -56,8 +65,9 @@ const KINDS: [Kind; 8] = [
         description: "The newest version of a document: idea, prd, design, plan, check_report or delivery_report.",
         mime: MARKDOWN,
     },
-    Kind {
+    ResourceKind {
         start: "toolhost://record/",
+        end: "",
         tool: "record.get",
         argument: Some("id"),
         values: &[],
@@ -66,8 +76,9 @@ const KINDS: [Kind; 8] = [
         description: "A record of any kind as it is now, such as REQ-001, FEAT-001 or TASK-001.",
         mime: PLAIN,
     },
-    Kind {
+    ResourceKind {
         start: "toolhost://workflow/",
+        end: "",
         tool: "builder.workflow.read",
         argument: Some("workflowId"),
         values: &[],
@@ -76,8 +87,9 @@ const KINDS: [Kind; 8] = [
         description: "A workflow with its graph, by its number or its id.",
         mime: PLAIN,
     },
-    Kind {
+    ResourceKind {
         start: "toolhost://agent/",
+        end: "",
         tool: "builder.agent.read",
         argument: Some("agentId"),
         values: &[],
@@ -86,8 +98,9 @@ const KINDS: [Kind; 8] = [
         description: "An agent with its prompt and its settings, by its id.",
         mime: PLAIN,
     },
-    Kind {
+    ResourceKind {
         start: "toolhost://asset/",
+        end: "",
         tool: "builder.asset.read",
         argument: Some("path"),
         values: &[],
@@ -96,8 +109,9 @@ const KINDS: [Kind; 8] = [
         description: "An asset with what refers to it, by its path from `assets/` on.",
         mime: PLAIN,
     },
-    Kind {
+    ResourceKind {
         start: "toolhost://builder/schema/",
+        end: "",
         tool: "builder.schema.read",
         argument: Some("topic"),
         values: &[
@@ -122,13 +136,13 @@ pub(crate) struct Reading {
 }
 
 /// Whether one of these tools has anything to read.
-pub(crate) fn any(has: impl Fn(&str) -> bool) -> bool {
-    KINDS.iter().any(|kind| has(kind.tool))
+pub(crate) fn any(kinds: &[ResourceKind], has: impl Fn(&str) -> bool) -> bool {
+    kinds.iter().any(|kind| has(kind.tool))
 }
 
 /// The resources of a profile that has these tools.
-pub(crate) fn all(has: impl Fn(&str) -> bool) -> Vec<Resource> {
-    let kinds = KINDS.iter().filter(|kind| has(kind.tool));
+pub(crate) fn all(kinds: &[ResourceKind], has: impl Fn(&str) -> bool) -> Vec<Resource> {
+    let kinds = kinds.iter().filter(|kind| has(kind.tool));
     kinds
         .flat_map(|kind| {
             let one = |uri: String, name: String, title: String, description: String| {
@@ -138,7 +152,7 @@ pub(crate) fn all(has: impl Fn(&str) -> bool) -> Vec<Resource> {
                 one(kind.start.to_owned(), kind.name.to_owned(), kind.title.to_owned(), kind.description.to_owned())
             });
             let values = kind.values.iter().map(move |(value, says)| {
-                let (uri, name) = (format!("{}{value}", kind.start), format!("{}-{value}", kind.name));
+                let (uri, name) = (format!("{}{value}{}", kind.start, kind.end), format!("{}-{value}", kind.name));
                 one(uri, name, format!("{}: {value}", kind.title), format!("{says}: {}", kind.description))
             });
             only.into_iter().chain(values).collect::<Vec<_>>()
@@ -147,8 +161,8 @@ pub(crate) fn all(has: impl Fn(&str) -> bool) -> Vec<Resource> {
 }
 
 /// Those of which there are many.
-pub(crate) fn templates(has: impl Fn(&str) -> bool) -> Vec<ResourceTemplate> {
-    let kinds = KINDS.iter().filter(|kind| has(kind.tool));
+pub(crate) fn templates(kinds: &[ResourceKind], has: impl Fn(&str) -> bool) -> Vec<ResourceTemplate> {
+    let kinds = kinds.iter().filter(|kind| has(kind.tool));
     kinds
         .filter_map(|kind| {
             let uri = kind.template()?;
@@ -159,20 +173,20 @@ pub(crate) fn templates(has: impl Fn(&str) -> bool) -> Vec<ResourceTemplate> {
 }
 
 /// The tool of a template, and its argument that the variable stands for.
-pub(crate) fn variable_of(template: &str) -> Option<(&'static str, &'static str)> {
-    let kind = KINDS.iter().find(|kind| kind.template().is_some_and(|known| known == template))?;
+pub(crate) fn variable_of(kinds: &[ResourceKind], template: &str) -> Option<(&'static str, &'static str)> {
+    let kind = kinds.iter().find(|kind| kind.template().is_some_and(|known| known == template))?;
     Some((kind.tool, kind.argument?))
 }
 
-impl Kind {
+impl ResourceKind {
     fn template(&self) -> Option<String> {
         let argument = self.argument.filter(|_| self.values.is_empty())?;
-        Some(format!("{}{{{argument}}}", self.start))
+        Some(format!("{}{{{argument}}}{}", self.start, self.end))
     }
 
     /// The arguments of the call that reads this URI, if it is one of these.
     fn arguments(&self, uri: &str) -> Option<Value> {
-        let value = uri.strip_prefix(self.start)?;
+        let value = uri.strip_prefix(self.start)?.strip_suffix(self.end)?;
         let Some(argument) = self.argument else { return value.is_empty().then(|| json!({})) };
         let is_known = self.values.is_empty() || self.values.iter().any(|(known, _)| *known == value);
         (is_known && !value.is_empty()).then(|| json!({ argument: value }))
@@ -180,24 +194,33 @@ impl Kind {
 }
 
 /// The call that reads this resource.
-pub(crate) fn reading(uri: &str) -> Result<Reading, ErrorData> {
-    let read = |kind: &Kind| Some(Reading { tool: kind.tool, arguments: kind.arguments(uri)?, mime: kind.mime });
-    KINDS.iter().find_map(read).ok_or_else(|| {
-        let known = |kind: &Kind| {
-            let values = kind.values.iter().map(|(value, _)| format!("{}{value}", kind.start));
+pub(crate) fn reading(kinds: &[ResourceKind], uri: &str) -> Result<Reading, ErrorData> {
+    let read =
+        |kind: &ResourceKind| Some(Reading { tool: kind.tool, arguments: kind.arguments(uri)?, mime: kind.mime });
+    kinds.iter().find_map(read).ok_or_else(|| {
+        let known = |kind: &ResourceKind| {
+            let values = kind.values.iter().map(|(value, _)| format!("{}{value}{}", kind.start, kind.end));
             let other = kind.template().or_else(|| kind.argument.is_none().then(|| kind.start.to_owned()));
             values.chain(other).collect::<Vec<_>>()
         };
-        let known: Vec<String> = KINDS.iter().flat_map(known).collect();
+        let known: Vec<String> = kinds.iter().flat_map(known).collect();
         let message = format!("there is no resource with this URI; there are {}", known.join(", "));
         ErrorData::resource_not_found(message, Some(json!({ "uri": uri })))
     })
 }
 
 /// The answer to a read; a refusal of the gate is an error of the protocol, which knows no other for resources.
+///
+/// Where the tool has attached something to its answer, that is the resource, and the text only says what it is.
 pub(crate) fn contents(uri: String, reading: &Reading, outcome: Outcome) -> Result<ReadResourceResult, ErrorData> {
+    let attachments = outcome.attachments.clone();
     let text = text_of(outcome, &json!({ "uri": uri }))?;
-    Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(reading.mime)]))
+    let contents = if attachments.is_empty() {
+        vec![ResourceContents::text(text, uri).with_mime_type(reading.mime)]
+    } else {
+        attachments.into_iter().map(|attachment| attached::document(attachment, &uri)).collect()
+    };
+    Ok(ReadResourceResult::new(contents))
 }
 
 /// What a call has answered.
@@ -209,4 +232,32 @@ pub(crate) fn text_of(outcome: Outcome, about: &Value) -> Result<String, ErrorDa
     let mut data = about.clone();
     data["code"] = Value::from(error.code.as_str());
     Err(ErrorData::invalid_request(error.message, Some(data)))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_argument_of_a_resource_stands_between_two_parts_of_its_address() {
+        let kind = ResourceKind {
+            start: "a://",
+            end: "/b",
+            tool: "a.read",
+            argument: Some("id"),
+            values: &[],
+            name: "a",
+            title: "A",
+            description: "a",
+            mime: PLAIN,
+        };
+        let kinds = [kind];
+        assert_eq!(reading(&kinds, "a://7/b").unwrap().arguments, json!({ "id": "7" }));
+        for other in ["a://7", "a:///b", "a://7/bc", "a://b", "x"] {
+            assert!(reading(&kinds, other).is_err(), "{other}");
+        }
+        assert_eq!(variable_of(&kinds, "a://{id}/b"), Some(("a.read", "id")));
+        assert_eq!(templates(&kinds, |_| true)[0].uri_template, "a://{id}/b");
+    }
 }

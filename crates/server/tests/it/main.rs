@@ -4,7 +4,9 @@
 
 mod api;
 mod asks;
+mod attachments;
 mod events;
+mod forms;
 mod hostile;
 mod issuer;
 mod keyed;

@@ -12,6 +12,7 @@ use toolhost_server::http::{
     Archive, Describe, Done, HttpLimits, Listener, Metrics, NewRun, OauthConfig, OpenProject, Projects, Replaces,
     Secret, Serving, Stop, Work, serve, serve_metrics,
 };
+use toolhost_server::mcp::Offers;
 use toolhost_store::NewToken;
 use toolhost_testkit::{FakeClock, House, HouseBuilder, HttpReply, TestSocket, TestStream, USER, http};
 
@@ -93,8 +94,13 @@ no_work! {
 
 /// A house with every built-in tool, in which nobody answers at once.
 pub(crate) fn house() -> HouseBuilder {
+    asking_nobody(HouseBuilder::of(toolhost::tools))
+}
+
+/// A house in which nobody answers at once.
+pub(crate) fn asking_nobody(builder: HouseBuilder) -> HouseBuilder {
     let asking = toolhost_host::Asking { hold: std::time::Duration::ZERO, ..toolhost_host::Asking::default() };
-    HouseBuilder::of(toolhost::tools).asking(asking)
+    builder.asking(asking)
 }
 
 impl Rig {
@@ -128,6 +134,7 @@ impl Rig {
                 work: Arc::new(NoWork),
                 describe: Arc::new(Says("What an agent is told.")),
                 core: &["file.read"],
+                offers: Offers::BUILT_IN,
             }));
             houses.push(house);
         }
@@ -198,6 +205,27 @@ impl Rig {
         let bearer = format!("Bearer {token}");
         let headers: Vec<(&str, &str)> = [("authorization", bearer.as_str())].iter().chain(headers).copied().collect();
         http(self.address, asked, &headers, body).await
+    }
+
+    /// A request over MCP by a client of 2026-07-28 that shows forms.
+    pub(crate) async fn modern(&self, token: &str, method: &str, mut params: Value) -> HttpReply {
+        let meta = serde_json::json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
+            "io.modelcontextprotocol/clientInfo": { "name": "forms", "version": "1" },
+        });
+        let own = params["_meta"].as_object_mut().map(std::mem::take).unwrap_or_default();
+        params["_meta"] = meta.as_object().cloned().into_iter().flatten().chain(own).collect();
+        let name = [&params["name"], &params["uri"]].into_iter().find_map(Value::as_str).unwrap_or_default().to_owned();
+        let headers = [
+            ("accept", "application/json, text/event-stream"),
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", method),
+            ("mcp-name", &name),
+        ];
+        let headers = if name.is_empty() { &headers[..3] } else { &headers };
+        let message = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        self.send_with(token, ("POST", "/mcp"), headers, &message.to_string()).await
     }
 
     pub(crate) async fn call(&self, token: &str, tool: &str, arguments: Value) -> HttpReply {
