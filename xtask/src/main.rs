@@ -17,6 +17,8 @@ mod examples;
 mod finding;
 mod generate;
 mod layers;
+mod mcp_conformance;
+mod npm;
 mod packages;
 mod publish;
 mod recipes;
@@ -61,6 +63,8 @@ enum Task {
     Examples(examples::Arguments),
     /// Lets real clients read a file by our server: Claude Code, Codex, opencode, the Inspector and Python's.
     Clients(clients::Arguments),
+    /// Runs the conformance suite of MCP against our server, in both eras of the protocol.
+    McpConformance(mcp_conformance::Arguments),
     /// Packs each crate that is published, as `cargo publish` would.
     Package(publish::Arguments),
     /// Makes what is handed out: an archive, a Debian package, manual pages and completions; and tries the package.
@@ -84,6 +88,7 @@ fn main() -> ExitCode {
         Task::Soak(arguments) => soak::run(root, &arguments),
         Task::Examples(arguments) => examples::run(root, &arguments),
         Task::Clients(arguments) => clients::run(root, &arguments),
+        Task::McpConformance(arguments) => mcp_conformance::run(root, &arguments),
         Task::Recipes => recipes::run(root),
         Task::Package(arguments) => publish::run(root, &arguments),
         Task::Dist(arguments) => dist::run(root, &arguments),

@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use crate::shell;
+use crate::{npm, shell};
 
 /// What is in the file that each client reads.
 const SECRET: &str = "the-secret-word is kumquat";
@@ -108,24 +108,17 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
 /// Installs one client in its version, if it is not there.
 fn install(client: &Client, folder: &Path) -> Result<()> {
     let place = client.place(folder);
+    if client.from == From::Npm {
+        return npm::install(&place, &[&format!("{}@{}", client.package, client.version)]);
+    }
     let done = place.join(format!("installed-{}", client.version));
     if done.is_file() {
         return Ok(());
     }
     std::fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
-    match client.from {
-        From::Npm => {
-            let package = format!("{}@{}", client.package, client.version);
-            let mut npm = Command::new("npm");
-            npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(&place).arg(package);
-            shell::must_run(&mut npm)?;
-        }
-        From::Pip => {
-            shell::must_run(Command::new("python3").args(["-m", "venv"]).arg(&place))?;
-            let package = format!("{}=={}", client.package, client.version);
-            shell::must_run(Command::new(place.join("bin/pip")).args(["install", "--quiet", &package]))?;
-        }
-    }
+    shell::must_run(Command::new("python3").args(["-m", "venv"]).arg(&place))?;
+    let package = format!("{}=={}", client.package, client.version);
+    shell::must_run(Command::new(place.join("bin/pip")).args(["install", "--quiet", &package]))?;
     std::fs::write(&done, "").with_context(|| format!("cannot write {}", done.display()))
 }
 

@@ -33,11 +33,12 @@ fn place(path: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Where a crate or a test binary may begin, from this folder up to the one that holds its modules.
+/// Where a crate, a test binary or an example may begin, from this folder up to the one that holds its modules.
 fn roots(folder: &str) -> Vec<String> {
     let mut roots = Vec::new();
     let mut folder = Some(folder);
-    while let Some(here) = folder.filter(|here| here.contains("/src") || here.contains("/tests/")) {
+    let begins = |here: &&str| ["/src", "/tests/", "/examples/"].iter().any(|part| here.contains(part));
+    while let Some(here) = folder.filter(begins) {
         roots.extend(["lib.rs", "main.rs"].map(|file| format!("{here}/{file}")));
         folder = here.rsplit_once('/').map(|(above, _)| above);
     }
@@ -71,10 +72,13 @@ mod tests {
             ("crates/host/tests/it/gate.rs", ""),
             ("crates/host/tests/it/policy.rs", ""),
             ("crates/host/tests/alone.rs", ""),
+            ("crates/host/examples/large/main.rs", "mod part;\n"),
+            ("crates/host/examples/large/part.rs", ""),
         ]);
         check_file(&tree, "crates/host/tests/it/main.rs", "");
         check_file(&tree, "crates/host/tests/it/gate.rs", "");
         check_file(&tree, "crates/host/tests/alone.rs", "");
+        check_file(&tree, "crates/host/examples/large/part.rs", "");
         check_file(
             &tree,
             "crates/host/tests/it/policy.rs",
