@@ -4,6 +4,7 @@
 //! Those that need a model get one that plays two turns (`model.py`): it calls the tool that reads files, under the name by which the
 //! client offers it, and says what it was answered. What a client shows then proves the whole way there and back.
 
+use std::env;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
@@ -46,22 +47,22 @@ struct Client {
     version: &'static str,
     /// Whether a model decides what it calls.
     has_model: bool,
-    /// Why it is not tried over HTTP.
-    not_over_http: Option<&'static str>,
+    /// Packages that it needs beside its own.
+    needs: &'static [&'static str],
     /// The command that reads the file.
     reads: fn(&Stage) -> Result<Command>,
 }
 
 #[rustfmt::skip]
 const CLIENTS: [Client; 8] = [
-    Client { name: "Claude Code", from: From::Npm, package: "@anthropic-ai/claude-code", version: "2.1.197", has_model: true, not_over_http: None, reads: claude },
-    Client { name: "Codex", from: From::Npm, package: "@openai/codex", version: "0.171.0", has_model: true, not_over_http: None, reads: codex },
-    Client { name: "opencode", from: From::Npm, package: "opencode-ai", version: "1.18.33", has_model: true, not_over_http: None, reads: opencode },
-    Client { name: "Inspector", from: From::Npm, package: "@modelcontextprotocol/inspector", version: "0.15.0", has_model: false, not_over_http: Some("it sends no token; newer ones, which do, need Node 22"), reads: inspector },
-    Client { name: "Python SDK", from: From::Pip, package: "mcp", version: "2.3.0", has_model: false, not_over_http: None, reads: |stage| stage.python("mcp") },
-    Client { name: "fastmcp", from: From::Pip, package: "fastmcp", version: "4.2.3", has_model: false, not_over_http: None, reads: |stage| stage.python("fastmcp") },
-    Client { name: "pydantic-ai", from: From::Pip, package: "pydantic-ai-slim[mcp,openai]", version: "2.68.0", has_model: true, not_over_http: None, reads: |stage| stage.python("pydantic-ai") },
-    Client { name: "openai-agents", from: From::Pip, package: "openai-agents", version: "0.24.0", has_model: true, not_over_http: None, reads: |stage| stage.python("openai-agents") },
+    Client { name: "Claude Code", from: From::Npm, package: "@anthropic-ai/claude-code", version: "2.1.197", has_model: true, needs: &[], reads: claude },
+    Client { name: "Codex", from: From::Npm, package: "@openai/codex", version: "0.171.0", has_model: true, needs: &[], reads: codex },
+    Client { name: "opencode", from: From::Npm, package: "opencode-ai", version: "1.18.33", has_model: true, needs: &[], reads: opencode },
+    Client { name: "Inspector", from: From::Npm, package: "@modelcontextprotocol/inspector", version: "2.12.0", has_model: false, needs: &[npm::NODE], reads: inspector },
+    Client { name: "Python SDK", from: From::Pip, package: "mcp", version: "2.3.0", has_model: false, needs: &[], reads: |stage| stage.python("mcp") },
+    Client { name: "fastmcp", from: From::Pip, package: "fastmcp", version: "4.2.3", has_model: false, needs: &[], reads: |stage| stage.python("fastmcp") },
+    Client { name: "pydantic-ai", from: From::Pip, package: "pydantic-ai-slim[mcp,openai]", version: "2.68.0", has_model: true, needs: &[], reads: |stage| stage.python("pydantic-ai") },
+    Client { name: "openai-agents", from: From::Pip, package: "openai-agents", version: "0.24.0", has_model: true, needs: &[], reads: |stage| stage.python("openai-agents") },
 ];
 
 /// How a client speaks to the server.
@@ -89,10 +90,6 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     println!("{:<14} {:<10} {:<6} {:<28} read the file", "client", "version", "over", "the model was offered");
     for client in chosen {
         for over in [Over::Stdio, Over::Http] {
-            if let (Over::Http, Some(why)) = (over, client.not_over_http) {
-                println!("{:<14} {:<10} {:<6} {:<28} {why}", client.name, client.version, over.name(), "-");
-                continue;
-            }
             let tried = install(client, &folder).and_then(|()| attempt(client, over, root, &folder, &program));
             is_whole &= tried.is_ok();
             let (name, version, over) = (client.name, client.version, over.name());
@@ -109,7 +106,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
 fn install(client: &Client, folder: &Path) -> Result<()> {
     let place = client.place(folder);
     if client.from == From::Npm {
-        return npm::install(&place, &[&format!("{}@{}", client.package, client.version)]);
+        let own = format!("{}@{}", client.package, client.version);
+        let packages: Vec<&str> = [own.as_str()].iter().chain(client.needs).copied().collect();
+        return npm::install(&place, &packages);
     }
     let done = place.join(format!("installed-{}", client.version));
     if done.is_file() {
@@ -202,9 +201,17 @@ impl Stage<'_> {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// A program that npm has installed.
+    /// A program that npm has installed. It finds the others there first, a Node too.
     fn node(&self, name: &str) -> Command {
-        Command::new(self.place.join("node_modules/.bin").join(name))
+        let programs = self.place.join("node_modules/.bin");
+        let others = env::var_os("PATH").unwrap_or_default();
+        let path = env::join_paths(std::iter::once(programs.clone()).chain(env::split_paths(&others)));
+        let mut command = Command::new(programs.join(name));
+        // Of a path that cannot be joined, the person's own is left.
+        if let Ok(path) = path {
+            command.env("PATH", path);
+        }
+        command
     }
 
     fn python(&self, name: &str) -> Result<Command> {
