@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use toolhost::Host;
 use toolhost_contract::{BoxFuture, ToolError};
 use toolhost_host::{CallObserver, Names, Profile};
-use toolhost_server::http::{Describe, OpenProject, Projects};
+use toolhost_server::http::{Describe, OpenProject, Projects, Work};
 use toolhost_server::mcp::{Listed, Offers};
 use toolhost_store::{Project, Store};
 
@@ -218,7 +218,7 @@ fn open_project(key: &str, host: &Host, work: &Arc<ProjectWork>) -> OpenProject 
         sessions: store.sessions().clone(),
         keyed_calls: store.keyed_calls(),
         describe: Arc::new(Described(host.clone())),
-        work: Arc::<ProjectWork>::clone(work),
+        work: Some(Arc::<ProjectWork>::clone(work) as Arc<dyn Work>),
         core: &instructions::CORE,
         offers: Offers::BUILT_IN,
     }

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{BoxFuture, Clock, RandomIds, ToolError};
 use toolhost_host::{Asking, Profile};
-use toolhost_server::http::{Describe, HttpLimits, Listener, OpenProject, Projects, Secret, Serving, serve};
+use toolhost_server::http::{Describe, HttpLimits, Listener, Metrics, OpenProject, Projects, Secret, Serving, serve};
 use toolhost_store::NewToken;
 use toolhost_testkit::{FakeClock, House, HouseBuilder, TestSocket, TestStream, USER};
 
@@ -39,6 +39,10 @@ struct OneProject(Arc<OpenProject>);
 impl Projects for OneProject {
     fn keys(&self) -> BoxFuture<'_, Result<Vec<String>, ToolError>> {
         Box::pin(async { Ok(vec![PROJECT.to_owned()]) })
+    }
+
+    fn opened(&self) -> BoxFuture<'_, Vec<Arc<OpenProject>>> {
+        Box::pin(async { vec![Arc::clone(&self.0)] })
     }
 
     fn open<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Arc<OpenProject>>, ToolError>> {
@@ -87,6 +91,7 @@ async fn main() {
         sessions: house.store.sessions().clone(),
         keyed_calls: house.store.keyed_calls(),
         describe: Arc::new(Says),
+        work: None,
         core: &[],
         offers: &tools::OFFERS,
     };
@@ -95,7 +100,9 @@ async fn main() {
         projects: Arc::new(OneProject(Arc::new(project))),
         clock,
         hosts: Vec::new(),
+        oauth: None,
         limits: HttpLimits::default(),
+        metrics: Metrics::new(env!("CARGO_PKG_VERSION")),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let socket = TestSocket::bind().await;

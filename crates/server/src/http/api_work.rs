@@ -16,7 +16,7 @@ use super::api::{DOOR, data};
 use super::envelope::Reply;
 use super::routes::{Asked, Input, Method, QueryName, Route, run};
 use super::token::Right;
-use super::work::{NewRun, Replaces, Stop, Target};
+use super::work::{NewRun, Replaces, Stop, Target, Work};
 
 /// The profile of what people do, as at a terminal: their role is what limits them.
 const PROFILE_OF_PEOPLE: &str = "all";
@@ -330,6 +330,12 @@ struct MemberRequest {
     role: String,
 }
 
+/// What can be done with the project; a host of calls alone does nothing else.
+fn work(asked: &Asked) -> Result<&dyn Work, ToolError> {
+    let missing = || ToolError::new(ErrorKind::NotFound, "this server only makes calls");
+    asked.principal.project.work.as_deref().ok_or_else(missing)
+}
+
 fn user(asked: &Asked) -> &str {
     &asked.principal.grant.user
 }
@@ -359,7 +365,7 @@ async fn by_person(asked: &Asked, tool: &str, arguments: Value) -> Reply {
 }
 
 async fn export(asked: Asked) -> Result<Reply, ToolError> {
-    let archive = asked.principal.project.work.export(user(&asked)).await?;
+    let archive = work(&asked)?.export(user(&asked)).await?;
     let mut response = Response::new(Body::from(archive.zip));
     *response.status_mut() = StatusCode::OK;
     let headers = response.headers_mut();
@@ -384,7 +390,7 @@ async fn import(asked: Asked) -> Result<Reply, ToolError> {
         },
         Some(Err(_)) => return Err(no_tag()),
     };
-    data(&asked.principal.project.work.import(user(&asked), &asked.bytes, replaces).await?)
+    data(&work(&asked)?.import(user(&asked), &asked.bytes, replaces).await?)
 }
 
 fn no_tag() -> ToolError {
@@ -392,17 +398,17 @@ fn no_tag() -> ToolError {
 }
 
 async fn validate_package(asked: Asked) -> Result<Reply, ToolError> {
-    data(&asked.principal.project.work.findings(&asked.bytes).await?)
+    data(&work(&asked)?.findings(&asked.bytes).await?)
 }
 
 async fn workflows(asked: Asked) -> Result<Reply, ToolError> {
-    data(&asked.principal.project.work.workflows(user(&asked)).await?)
+    data(&work(&asked)?.workflows(user(&asked)).await?)
 }
 
 async fn changes(asked: Asked) -> Result<Reply, ToolError> {
     let session = asked.query.get("session").map(String::as_str);
     let open_only = asked.query.get("all").is_none_or(|all| all != "true");
-    data(&asked.principal.project.work.changes(user(&asked), session, open_only).await?)
+    data(&work(&asked)?.changes(user(&asked), session, open_only).await?)
 }
 
 async fn stage(mut asked: Asked) -> Result<Reply, ToolError> {
@@ -413,7 +419,7 @@ async fn stage(mut asked: Asked) -> Result<Reply, ToolError> {
 
 /// What is shown of a change set, and its digest.
 async fn shown(asked: &Asked, operations: Option<Vec<i64>>) -> Result<PreviewInfo, ToolError> {
-    let preview = asked.principal.project.work.preview(user(asked), asked.part("change"), operations).await?;
+    let preview = work(asked)?.preview(user(asked), asked.part("change"), operations).await?;
     let text = canonical_json(&preview).map_err(ToolError::internal)?;
     Ok(PreviewInfo { digest: hex::encode(Sha256::digest(text.as_bytes())), preview })
 }
@@ -451,7 +457,7 @@ async fn discard(asked: Asked) -> Result<Reply, ToolError> {
 }
 
 async fn history(asked: Asked) -> Result<Reply, ToolError> {
-    data(&asked.principal.project.work.history(user(&asked)).await?)
+    data(&work(&asked)?.history(user(&asked)).await?)
 }
 
 async fn undo(asked: Asked) -> Result<Reply, ToolError> {
@@ -479,7 +485,7 @@ async fn start(mut asked: Asked) -> Result<Reply, ToolError> {
         ticket: request.ticket,
         target,
     };
-    data(&asked.principal.project.work.start(user(&asked), run).await?)
+    data(&work(&asked)?.start(user(&asked), run).await?)
 }
 
 /// A session whose profile the token has: with another it would do what its token may not.
@@ -493,30 +499,30 @@ async fn own_session(asked: &Asked) -> Result<String, ToolError> {
 async fn say(mut asked: Asked) -> Result<Reply, ToolError> {
     let MessageRequest { text } = asked.body()?;
     let session = own_session(&asked).await?;
-    data(&asked.principal.project.work.go_on(user(&asked), &session, text).await?)
+    data(&work(&asked)?.go_on(user(&asked), &session, text).await?)
 }
 
 async fn pause(asked: Asked) -> Result<Reply, ToolError> {
     let session = own_session(&asked).await?;
-    data(&asked.principal.project.work.stop(user(&asked), &session, Stop::Pause).await?)
+    data(&work(&asked)?.stop(user(&asked), &session, Stop::Pause).await?)
 }
 
 async fn cancel(asked: Asked) -> Result<Reply, ToolError> {
     let session = own_session(&asked).await?;
-    data(&asked.principal.project.work.stop(user(&asked), &session, Stop::Cancel).await?)
+    data(&work(&asked)?.stop(user(&asked), &session, Stop::Cancel).await?)
 }
 
 async fn fork(mut asked: Asked) -> Result<Reply, ToolError> {
     let ForkRequest { turns } = asked.body()?;
     let session = own_session(&asked).await?;
-    data(&asked.principal.project.work.fork(user(&asked), &session, turns).await?)
+    data(&work(&asked)?.fork(user(&asked), &session, turns).await?)
 }
 
 async fn set_member(mut asked: Asked) -> Result<Reply, ToolError> {
     let MemberRequest { role } = asked.body()?;
-    data(&asked.principal.project.work.set_member(user(&asked), asked.part("member"), Some(&role)).await?)
+    data(&work(&asked)?.set_member(user(&asked), asked.part("member"), Some(&role)).await?)
 }
 
 async fn remove_member(asked: Asked) -> Result<Reply, ToolError> {
-    data(&asked.principal.project.work.set_member(user(&asked), asked.part("member"), None).await?)
+    data(&work(&asked)?.set_member(user(&asked), asked.part("member"), None).await?)
 }

@@ -40,7 +40,8 @@ pub struct OpenProject {
     pub sessions: Sessions,
     pub keyed_calls: KeyedCalls,
     pub describe: Arc<dyn Describe>,
-    pub work: Arc<dyn Work>,
+    /// `None`: it serves calls and nothing else.
+    pub work: Option<Arc<dyn Work>>,
     /// The tools that most work is done with, by canonical name.
     pub core: &'static [&'static str],
     /// What an MCP client is offered besides tools.

@@ -9,8 +9,7 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{BoxFuture, Clock, RandomIds, ToolError};
 use toolhost_host::{CallObserver, Profile};
 use toolhost_server::http::{
-    Archive, Describe, Done, HttpLimits, Listener, Metrics, NewRun, OauthConfig, OpenProject, Projects, Replaces,
-    Secret, Serving, Stop, Work, serve, serve_metrics,
+    Describe, HttpLimits, Listener, Metrics, OauthConfig, OpenProject, Projects, Secret, Serving, serve, serve_metrics,
 };
 use toolhost_server::mcp::Offers;
 use toolhost_store::NewToken;
@@ -64,34 +63,6 @@ impl Describe for Says {
     }
 }
 
-/// What people do besides calls is the program's.
-struct NoWork;
-
-macro_rules! no_work {
-    ($($name:ident($($argument:ty),*) -> $answer:ty;)+) => {
-        impl Work for NoWork {
-            $(fn $name<'a>(&'a self, $(_: $argument),*) -> Done<'a, $answer> {
-                Box::pin(async { Err(ToolError::internal("this rig has no work")) })
-            })+
-        }
-    };
-}
-
-no_work! {
-    export(&'a str) -> Archive;
-    import(&'a str, &'a [u8], Replaces) -> Value;
-    findings(&'a [u8]) -> Value;
-    workflows(&'a str) -> Value;
-    changes(&'a str, Option<&'a str>, bool) -> Value;
-    preview(&'a str, &'a str, Option<Vec<i64>>) -> Value;
-    history(&'a str) -> Value;
-    start(&'a str, NewRun) -> Value;
-    go_on(&'a str, &'a str, Option<String>) -> Value;
-    stop(&'a str, &'a str, Stop) -> Value;
-    fork(&'a str, &'a str, Option<u32>) -> Value;
-    set_member(&'a str, &'a str, Option<&'a str>) -> Value;
-}
-
 /// A house with every built-in tool, in which nobody answers at once.
 pub(crate) fn house() -> HouseBuilder {
     asking_nobody(HouseBuilder::of(toolhost::tools))
@@ -131,7 +102,7 @@ impl Rig {
                 reader: house.store.reader(),
                 sessions: house.store.sessions().clone(),
                 keyed_calls: house.store.keyed_calls(),
-                work: Arc::new(NoWork),
+                work: None,
                 describe: Arc::new(Says("What an agent is told.")),
                 core: &["file.read"],
                 offers: Offers::BUILT_IN,
