@@ -26,7 +26,7 @@ const ROWS: [Row; 16] = [
     Row { name: "tools", may_import: &["contract", "store"] },
     Row { name: "agent", may_import: &["contract", "builder", "host"] },
     Row { name: "adk", may_import: &["contract", "host"] },
-    Row { name: "webhook", may_import: &["contract"] },
+    Row { name: "outbound", may_import: &["contract"] },
     Row { name: "server", may_import: &["contract", "builder", "host", "agent", "store"] },
     Row {
         name: "toolhost",
@@ -36,7 +36,7 @@ const ROWS: [Row; 16] = [
     Row {
         name: "cli",
         may_import: &[
-            "sandbox", "contract", "builder", "store", "records", "deploy", "host", "agent", "webhook", "server",
+            "sandbox", "contract", "builder", "store", "records", "deploy", "host", "agent", "outbound", "server",
             "toolhost",
         ],
     },
@@ -88,8 +88,8 @@ const FENCES: [Fence; 9] = [
     Fence { crates: &["adk-core"], only_in: &["adk"], reason: "another house's words have a door of their own" },
     Fence {
         crates: &["reqwest", "ureq", "isahc", "curl"],
-        only_in: &["agent", "sandbox", "webhook"],
-        reason: "outgoing requests are the sandbox's, the model providers' and the operator's webhook's",
+        only_in: &["agent", "sandbox", "outbound"],
+        reason: "outgoing requests are the sandbox's, the model providers' and the operator's own",
     },
     Fence {
         crates: &["hyper", "hyper-util"],
@@ -391,7 +391,7 @@ mod tests {
             "cli",
             "toolhost-tools",
             Kind::Normal,
-            "toolhost-cli: may not import `tools`, only sandbox, contract, builder, store, records, deploy, host, agent, webhook, \
+            "toolhost-cli: may not import `tools`, only sandbox, contract, builder, store, records, deploy, host, agent, outbound, \
              server, toolhost",
         );
         check_import(

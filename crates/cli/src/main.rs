@@ -2,6 +2,7 @@
 
 mod asks;
 mod attention;
+mod bridge;
 mod changes;
 mod commands;
 mod deploy_target;

@@ -97,6 +97,17 @@ pub async fn http(
     HttpStream::open(address, request((method, target), headers, body).as_bytes()).await.whole().await
 }
 
+/// The same with a body of any bytes.
+pub async fn http_bytes(
+    address: SocketAddr,
+    (method, target): (&str, &str),
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> HttpReply {
+    let head = request((method, target), headers, "").replace("content-length: 0", &format!("content-length: {}", body.len()));
+    HttpStream::open(address, &[head.as_bytes(), body].concat()).await.whole().await
+}
+
 /// The text of a request. Where no header says otherwise, it is for `localhost`, has JSON, and is the last of its connection.
 pub fn request((method, target): (&str, &str), headers: &[(&str, &str)], body: &str) -> String {
     let usual = [("host", "localhost"), ("connection", "close"), ("content-type", "application/json")];

@@ -22,7 +22,14 @@ const WIDTH: usize = 100;
 const EXAMPLES: &[(&str, &[&str])] = &[
     ("init", &["toolhost init", "toolhost init ~/code/shop"]),
     ("demo", &["toolhost demo", "toolhost demo --remove"]),
-    ("mcp", &["toolhost mcp --profile developer", "toolhost mcp --profile researcher --root ~/code/shop"]),
+    (
+        "mcp",
+        &[
+            "toolhost mcp --profile developer",
+            "toolhost mcp --server http://127.0.0.1:7420/mcp",
+            "toolhost mcp --profile researcher --root ~/code/shop",
+        ],
+    ),
     ("serve", &["toolhost serve", "toolhost serve --root ~/code/shop --listen 127.0.0.1:8080"]),
     ("run", &["toolhost run 'fix the failing test' --model anthropic:claude-sonnet-4-5 --max-cost 2"]),
     ("session list", &["toolhost session list --limit 5"]),

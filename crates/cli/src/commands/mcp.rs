@@ -12,11 +12,15 @@ use crate::idle::GiveMemoryBack;
 use crate::instructions::{self, Told};
 use crate::personas;
 use crate::settings::{CALLS_MAX, Resolved, Settings};
-use crate::wire;
+use crate::{Usage, bridge, signals, wire};
 
 /// Serve an agent over MCP on standard input and output
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// Pass everything on to a server that runs already, at this address, with the token in TOOLHOST_TOKEN: its project and its profile
+    /// apply
+    #[arg(long, value_name = "URL", env = "TOOLHOST_SERVER", conflicts_with_all = ["profile", "dotted_names", "tools", "output_schemas", "results", "client_approvals", "ticket", "session"])]
+    server: Option<String>,
     /// The profile of the agent: its tools, rules and fence [default: the persona's role, else developer]
     #[arg(long, env = "TOOLHOST_PROFILE")]
     profile: Option<String>,
@@ -97,7 +101,17 @@ async fn open(resolved: &Resolved) -> anyhow::Result<Host> {
     }
 }
 
+/// The variable that holds the token for a server: what stands on the command line is seen by every user of the machine.
+const TOKEN: &str = "TOOLHOST_TOKEN";
+
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
+    if let Some(server) = &args.server {
+        let token = std::env::var(TOKEN).map_err(|_| {
+            Usage::error(format!("{TOKEN} is not set: `toolhost token create` makes a token, which goes there"))
+        })?;
+        bridge::run(server, &token, signals::ended_by_signal()).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let resolved = settings.resolve()?;
     let (mut host, client) = (open(&resolved).await?, resolved.client);
     wire::about_ticket(&mut host, args.ticket).await?;

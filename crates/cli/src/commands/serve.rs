@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use serde_json::json;
-use toolhost_contract::SystemClock;
+use serde_json::{Value, json};
+use toolhost_contract::{BoxFuture, SystemClock, ToolError};
 use toolhost_host::CallObserver;
-use toolhost_server::http::{HttpLimits, Metrics, Serving, serve, serve_metrics};
+use toolhost_server::http::{Documents, HttpLimits, Metrics, OauthConfig, OauthLimits, Serving, serve, serve_metrics};
 
 use crate::hosting::Hosting;
 use crate::settings::Settings;
@@ -39,6 +39,33 @@ pub(crate) struct Args {
     /// The private key of the certificate in PEM
     #[arg(long, value_name = "FILE", env = "TOOLHOST_TLS_KEY", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// This server's own address as clients know it, such as https://tools.example.org
+    #[arg(long, value_name = "URL", env = "TOOLHOST_PUBLIC_URL")]
+    public_url: Option<String>,
+    /// Take OAuth access tokens of this authorization server, too
+    #[arg(long, value_name = "URL", env = "TOOLHOST_OAUTH_ISSUER", requires = "public_url")]
+    oauth_issuer: Option<String>,
+    /// An audience of such tokens besides this server's own address; several times
+    #[arg(
+        long,
+        value_name = "AUDIENCE",
+        env = "TOOLHOST_OAUTH_AUDIENCES",
+        value_delimiter = ',',
+        requires = "oauth_issuer"
+    )]
+    oauth_audience: Vec<String>,
+    /// The claim of such tokens that holds the name of the user here
+    #[arg(
+        long,
+        value_name = "CLAIM",
+        env = "TOOLHOST_OAUTH_USER_CLAIM",
+        default_value = "sub",
+        requires = "oauth_issuer"
+    )]
+    oauth_user_claim: String,
+    /// A scope that each such token has besides its own, such as toolhost:profile:developer; several times
+    #[arg(long, value_name = "SCOPE", env = "TOOLHOST_OAUTH_SCOPES", value_delimiter = ',', requires = "oauth_issuer")]
+    oauth_scope: Vec<String>,
     /// A proxy in front of this server speaks TLS with its clients: without TLS of its own, only then may it listen on an address that
     /// others reach
     #[arg(long, env = "TOOLHOST_BEHIND_TLS_PROXY")]
@@ -53,6 +80,35 @@ impl Args {
         let (chain, key) = self.tls_cert.clone().zip(self.tls_key.clone())?;
         Some(Certificate { chain, key })
     }
+
+    fn oauth(&self) -> anyhow::Result<Option<OauthConfig>> {
+        let Some((issuer, public_url)) = self.oauth_issuer.clone().zip(self.public_url.clone()) else {
+            return Ok(None);
+        };
+        if public_url.ends_with('/') || !public_url.contains("://") {
+            return Err(Usage::error(format!(
+                "--public-url is an address without a slash at its end, such as https://tools.example.org, not `{public_url}`"
+            )));
+        }
+        Ok(Some(OauthConfig {
+            issuer,
+            public_url,
+            audiences: self.oauth_audience.clone(),
+            user_claim: self.oauth_user_claim.clone(),
+            scopes: self.oauth_scope.clone(),
+            documents: Arc::new(Outgoing),
+            limits: OauthLimits::default(),
+        }))
+    }
+}
+
+/// Documents of the authorization server, over HTTP.
+struct Outgoing;
+
+impl Documents for Outgoing {
+    fn get<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move { toolhost_outbound::document(url).await.map_err(ToolError::internal) })
+    }
 }
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -64,6 +120,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             args.listen
         )));
     }
+    let oauth = args.oauth()?;
     let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
     let observer: Arc<dyn CallObserver> = Arc::<Metrics>::clone(&metrics);
     let hosting = Hosting::new(settings.with_root(None), observer).await?;
@@ -72,7 +129,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         projects: Arc::<Hosting>::clone(&hosting),
         clock: Arc::new(SystemClock::default()),
         hosts: args.host,
-        oauth: None,
+        oauth,
         limits: HttpLimits::default(),
         metrics,
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Clock, Redactor, visible_line};
 use toolhost_host::ask_id;
+use toolhost_outbound::webhook::Message;
 use toolhost_store::{Ask, AskState, Asks};
-use toolhost_webhook::Message;
 
 use crate::{print, projects};
 

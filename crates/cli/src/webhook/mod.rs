@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::Redactor;
-use toolhost_webhook::{Endpoint, Error, Message, SigningKey};
+use toolhost_outbound::webhook::{Endpoint, Error, Message, SigningKey};
 
 pub(crate) use self::events::Watched;
 use self::events::{Teller, trial_message};

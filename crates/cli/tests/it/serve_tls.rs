@@ -1,61 +1,20 @@
 //! `toolhost serve` with a certificate, with metrics, and with a log for machines.
 
-use std::io::{BufRead, BufReader, Read};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::process::{Child, Stdio};
 use std::sync::Arc;
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use toolhost_testkit::{Program, TempWorkspace, http, request};
+use toolhost_testkit::{JsonServer, TempWorkspace, TokenKey, http, request};
 
 use crate::room::program;
-
-/// A server, and what it said of itself.
-struct Server {
-    child: Child,
-    told: Value,
-}
-
-impl Server {
-    fn start(program: &Program, arguments: &[&str]) -> Self {
-        let all: Vec<&str> = ["--json", "serve", "--listen", "127.0.0.1:0"].iter().chain(arguments).copied().collect();
-        let mut child = program.command(&all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let mut text = String::new();
-        let told = loop {
-            assert_ne!(output.read_line(&mut text).unwrap(), 0, "it ended: {text}");
-            if let Ok(told) = serde_json::from_str(&text) {
-                break told;
-            }
-        };
-        Self { child, told }
-    }
-
-    fn address(&self, name: &str) -> SocketAddr {
-        self.told[name].as_str().unwrap().parse().unwrap()
-    }
-
-    /// Ends it; what it wrote to its log.
-    fn log(mut self) -> String {
-        self.child.kill().unwrap();
-        let mut log = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
-        log
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::served::Served;
 
 /// A certificate for `localhost` in files, and a client that believes it alone.
 fn certificate(workspace: &TempWorkspace) -> (String, String, TlsConnector) {
@@ -90,7 +49,7 @@ async fn over_tls(connector: &TlsConnector, address: SocketAddr, asked: (&str, &
 async fn a_server_with_a_certificate_speaks_tls_and_a_client_that_says_nothing_holds_nobody_up() {
     let workspace = TempWorkspace::new();
     let (chain, key, connector) = certificate(&workspace);
-    let server = Server::start(&program(&workspace), &["--tls-cert", &chain, "--tls-key", &key]);
+    let server = Served::start(&program(&workspace), &["--tls-cert", &chain, "--tls-key", &key]);
     assert_eq!(server.told["scheme"], "https");
     let silent = TcpStream::connect(server.address("address")).await.unwrap();
     let answer = over_tls(&connector, server.address("address"), ("GET", "/healthz")).await;
@@ -126,7 +85,7 @@ async fn prometheus_reads_what_the_calls_of_a_token_came_to_and_the_log_names_th
     let made = program.run(&["--json", "token", "create", "agent"]).json();
     let (token, key) = (made["token"].as_str().unwrap(), made["project"].as_str().unwrap());
     let program = program.variable("TOOLHOST_LOG_FORMAT", "json").variable("TOOLHOST_LOG", "info");
-    let server = Server::start(&program, &["--metrics", "127.0.0.1:0"]);
+    let server = Served::start(&program, &["--metrics", "127.0.0.1:0"]);
     let bearer = format!("Bearer {token}");
     let body = r#"{"tool": "file.read", "arguments": {"path": "a.txt"}}"#;
     let at = format!("/api/v1/projects/{key}/calls");
@@ -141,4 +100,42 @@ async fn prometheus_reads_what_the_calls_of_a_token_came_to_and_the_log_names_th
     let ended = lines.iter().find(|line| line["message"] == "a call ended").unwrap();
     assert_eq!((&ended["call"], &ended["outcome"]), (&Value::from(call), &Value::from("ok")), "{log}");
     assert!(!log.contains(token), "{log}");
+}
+
+#[tokio::test]
+async fn an_access_token_of_the_identity_provider_opens_the_project_of_its_member() {
+    let workspace = TempWorkspace::new();
+    workspace.write("a.txt", "hello");
+    let program = program(&workspace);
+    assert_eq!(program.run(&["member", "add", "anna", "viewer"]).code, Some(0));
+    let key = TokenKey::new("ES256");
+    let public = key.public("k1");
+    let issuer = JsonServer::start(|url| {
+        BTreeMap::from([
+            ("/.well-known/openid-configuration".to_owned(), json!({ "issuer": url, "jwks_uri": format!("{url}/keys") })),
+            ("/keys".to_owned(), json!({ "keys": [public] })),
+        ])
+    })
+    .await;
+    let server = Served::start(
+        &program,
+        &["--public-url", "https://tools.example", "--oauth-issuer", &issuer.url(), "--oauth-user-claim", "preferred_username"],
+    );
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let claims = json!({
+        "iss": issuer.url(), "sub": "8f2", "aud": "https://tools.example/mcp", "exp": now + 600, "preferred_username": "anna",
+        "client_id": "an-agent", "scope": "toolhost:call toolhost:profile:developer",
+    });
+    let token = key.token(&json!({ "alg": "ES256", "kid": "k1" }), &claims);
+    // One project is served, so its name can be left out.
+    let listed = server.send(&token, ("GET", "/api/v1/projects"), "").await;
+    assert_eq!(listed.status, 200, "{listed:?}");
+    let (project, role) = (&listed.json()["data"][0]["key"], &listed.json()["data"][0]["role"]);
+    assert_eq!(role, "viewer");
+    let read = server.call(&token, project.as_str().unwrap(), "file.read", json!({ "path": "a.txt" })).await;
+    assert_eq!(read.status, 200, "{read:?}");
+    let written = server.call(&token, project.as_str().unwrap(), "file.write", json!({ "path": "b", "content": "" })).await;
+    assert_eq!(written.status, 403, "{written:?}");
+    let found = http(server.address("address"), ("GET", "/.well-known/oauth-protected-resource/mcp"), &[], "").await;
+    assert_eq!(found.json()["authorization_servers"], json!([issuer.url()]), "{found:?}");
 }

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use serde_json::{Value, json};
 use toolhost_contract::Clock;
 use toolhost_server::http::{HttpLimits, OauthConfig, OauthLimits};
-use toolhost_testkit::{HttpReply, http};
+use toolhost_testkit::{HttpReply, TokenKey as Key, base64_url as encoded, http};
 
-use crate::issuer::{ISSUER, Issuer, Key, encoded};
+use crate::issuer::{ISSUER, Issuer};
 use crate::rig::{Rig, house};
 
 const PUBLIC: &str = "https://tools.example";

@@ -1,15 +1,19 @@
-//! Where messages go: one URL, asked again while that may help.
+//! Signed webhooks, as the specification Standard Webhooks has them (<https://www.standardwebhooks.com>): one URL, asked again while that
+//! may help. Start with [`Endpoint`].
+
+mod error;
+mod key;
+
+pub use error::{Error, Result};
+pub use key::SigningKey;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use rustls::crypto::ring;
-use rustls_platform_verifier::BuilderVerifierExt;
 use toolhost_contract::Clock;
 
-use crate::error::{Error, Result, chain};
-use crate::key::SigningKey;
+use crate::client::{self, chain};
 
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
@@ -20,9 +24,10 @@ const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 const ATTEMPTS_MAX: u32 = 7;
 /// The first wait; each further one is twice as long.
 const WAIT_FIRST: Duration = Duration::from_millis(500);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// From the connection to the head of the answer.
 const ANSWER_SECONDS_MAX: u64 = 15;
+/// Messages are sent one after the other.
+const IDLE_CONNECTIONS: usize = 1;
 
 /// A message. Whoever gets it twice knows it by its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,8 +52,9 @@ impl Endpoint {
     /// # Errors
     /// For a URL that is neither `https` nor of this machine, or TLS that this machine has not.
     pub fn new(url: &str, key: SigningKey, clock: Arc<dyn Clock>) -> Result<Self> {
-        let url = checked(url)?;
-        Ok(Self { client: client(&url)?, url, key, clock })
+        let url = client::checked(url).map_err(Error::Url)?;
+        let client = client::new(&url, IDLE_CONNECTIONS).map_err(Error::Tls)?;
+        Ok(Self { client, url, key, clock })
     }
 
     /// Scheme, host and port: the rest of the URL may be a password.
@@ -118,72 +124,9 @@ fn wait(attempt: u32) -> Duration {
     full / 2 + (full / 2).mul_f64(fastrand::f64())
 }
 
-/// A URL that messages may be sent to. An error does not quote it.
-fn checked(url: &str) -> Result<reqwest::Url> {
-    let wrong = |what: &str| Error::Url(what.to_owned());
-    let url = reqwest::Url::parse(url.trim()).map_err(|error| Error::Url(format!("is not a URL: {error}")))?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("has a user or a password in it: messages are signed, and need none"));
-    }
-    match url.scheme() {
-        "https" => Ok(url),
-        "http" if is_loopback(&url) => Ok(url),
-        "http" => Err(wrong("begins with http://, so others could read the messages on their way: use https://")),
-        _ => Err(wrong("does not begin with https://")),
-    }
-}
-
-fn is_loopback(url: &reqwest::Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-}
-
-/// A client that goes where it is told and nowhere else: no proxy from the environment and no redirects. TLS by ring, handed in, so
-/// that nothing is installed for the process.
-fn client(url: &reqwest::Url) -> Result<reqwest::Client> {
-    let disabled = |why: &dyn std::error::Error| Error::Tls(chain(why));
-    let builder = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| disabled(&error))?;
-    let tls = if url.scheme() == "https" {
-        let builder = builder.with_platform_verifier().map_err(|error| disabled(&error))?;
-        builder.with_no_client_auth()
-    } else {
-        builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
-    };
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .referer(false)
-        .connect_timeout(CONNECT_TIMEOUT)
-        .pool_max_idle_per_host(1)
-        .user_agent(concat!("toolhost/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| disabled(&error))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{ATTEMPTS_MAX, WAIT_FIRST, checked, wait};
-
-    #[test]
-    fn messages_go_to_https_or_to_this_machine() {
-        for url in ["https://hooks.example.org/a?b=c", "http://127.0.0.1:1/x", "http://[::1]/", "http://localhost/x"] {
-            assert!(checked(url).is_ok(), "{url}");
-        }
-        for url in [
-            "http://example.org/s3cret",
-            "ftp://h/s3cret",
-            "s3cret",
-            "https://me:s3cret@h/",
-            "http://127.0.0.1.e.org/s3cret",
-        ] {
-            let error = checked(url).expect_err(url).to_string();
-            assert!(!error.contains("s3cret"), "{error}");
-        }
-    }
+    use super::{ATTEMPTS_MAX, WAIT_FIRST, wait};
 
     #[test]
     fn waits_double() {

@@ -27,14 +27,3 @@ impl Error {
         matches!(self, Self::Unreachable(_) | Self::Timeout(_) | Self::Refused(_))
     }
 }
-
-/// What an error says, with its causes: the outermost alone says only that a request failed.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
-}

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use toolhost_contract::hmac_sha256;
 
-use crate::error::{Error, Result};
+use super::error::{Error, Result};
 
 /// How a secret begins.
 const SECRET_PREFIX: &str = "whsec_";
