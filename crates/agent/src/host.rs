@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolhost_contract::{
-    AGENT_DOOR, Call, CallId, Caller, CallerKind, Effect, IdSource, Meta, Outcome, ProgressSink, Scope, Silent, Trace,
+    AGENT_DOOR, Call, CallId, Caller, CallerKind, Effect, IdSource, Meta, Outcome, ProgressSink, Scope, Session,
+    Silent, Trace,
 };
 use toolhost_host::{Decide, Error, Gate, Hooks, Made, Names, Presenter, Registered};
 
@@ -95,8 +96,8 @@ pub struct ToolHost {
     hold: Option<Duration>,
     /// As [`Hooks::only`].
     only: Option<&'static [&'static str]>,
-    /// What its commands go on in, in the background.
-    session: CancellationToken,
+    /// What its commands go on in, in the background, and leave their files in.
+    session: Session,
     /// Ends them when the last of these is gone.
     _ends: Arc<DropGuard>,
 }
@@ -113,8 +114,8 @@ impl ToolHost {
     ) -> Self {
         let caller =
             Caller { kind: CallerKind::Model, door: AGENT_DOOR.into(), profile: catalog.profile.clone(), persona };
-        let session = CancellationToken::new();
-        let ends = Arc::new(session.clone().drop_guard());
+        let life = CancellationToken::new();
+        let (session, ends) = (Session::new(life.clone()), Arc::new(life.drop_guard()));
         Self { gate, catalog, tools, scope, caller, ids, presenter: None, hold: None, only: None, session, _ends: ends }
     }
 

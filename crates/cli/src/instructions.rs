@@ -69,8 +69,8 @@ fn of_commands(profile: &Profile, spelled: &impl Fn(&str) -> String) -> String {
     let commit =
         if profile.has("git.commit") { format!(": `{}` commits", spelled("git.commit")) } else { String::new() };
     format!(
-        "Commands run in a fence: nothing outside the workspace but the system's programs, {network}, a `/tmp` and a home that are empty \
-         for each command, and every process ends with its command. `.git` is read-only to them{commit}. `timeoutMs` gives more than 120 s, \
+        "Commands run in a fence: nothing outside the workspace but the system's programs, {network}, a `/tmp` and a home that last \
+         for the session, and every process ends with its command. `.git` is read-only to them{commit}. `timeoutMs` gives more than 120 s, \
          up to {} s. ",
         profile.limits.command_timeout_ms / 1000
     )

@@ -148,6 +148,11 @@ struct Commands {
     cgroup: Option<PathBuf>,
     /// The size of the private `/tmp` and of the private home, each, such as `2G`.
     tmp: Option<Size>,
+    /// Most files and folders in a session's `/tmp`, and in its home; 500000 if left out.
+    tmp_files: Option<u64>,
+    /// How many sessions of a workspace keep a `/tmp` and home at once; 32 if left out. A further session replaces the one whose folders
+    /// were unused longest: its next command finds empty ones.
+    session_folders: Option<usize>,
     /// The size of the private `/dev/shm`.
     shm: Option<Size>,
     /// The size of the largest file that a command may write.
@@ -167,6 +172,8 @@ impl Commands {
         Limits {
             memory_bytes: size(memory.or(self.memory), usual.memory_bytes),
             tmp_bytes: size(self.tmp, usual.tmp_bytes),
+            tmp_files: self.tmp_files.unwrap_or(usual.tmp_files),
+            session_folders: self.session_folders.unwrap_or(usual.session_folders).max(1),
             shm_bytes: size(self.shm, usual.shm_bytes),
             file_bytes: size(self.file, usual.file_bytes),
             output_bytes: size(self.output, usual.output_bytes),

@@ -1,6 +1,6 @@
 //! From settings to an open host: what was said becomes the arguments of the facade's builder.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,6 +70,7 @@ fn with_workspace(resolved: &Resolved, builder: Builder) -> anyhow::Result<Build
         path: resolved.path.clone(),
         home: resolved.home.clone(),
         temp: std::env::temp_dir(),
+        sessions: lasting_folder(),
         guard: resolved.guard.clone(),
         env: resolved.env.clone(),
         toolchains: resolved.toolchains.clone(),
@@ -78,6 +79,12 @@ fn with_workspace(resolved: &Resolved, builder: Builder) -> anyhow::Result<Build
         limits: resolved.limits,
         durability: resolved.durability,
     }))
+}
+
+/// Where files stay that last longer than a command: on a disk, where the temporary folder may be memory.
+fn lasting_folder() -> PathBuf {
+    let usual = PathBuf::from("/var/tmp");
+    if usual.is_dir() { usual } else { std::env::temp_dir() }
 }
 
 /// Opens the workspace and loads the profiles; its tools find no records.

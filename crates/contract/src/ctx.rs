@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::example::Example;
 use crate::facts::Effect;
 use crate::people::People;
+use crate::session::Session;
 
 /// Everything a tool may use besides its own fields.
 pub struct Ctx<'a> {
@@ -19,6 +20,8 @@ pub struct Ctx<'a> {
     pub catalog: &'a dyn Catalog,
     pub people: &'a dyn People,
     pub background: &'a dyn Background,
+    /// The caller's session, for a command that keeps its `/tmp` and home; `None`: the caller has none.
+    pub session: Option<Session>,
     pub grants: Grants,
     /// What the effect rested on when a person allowed this call ([`Preview::rests_on`](crate::Preview)).
     pub approved: Option<serde_json::Value>,

@@ -23,6 +23,7 @@ mod outcome;
 mod people;
 mod redact;
 mod schema;
+mod session;
 pub mod shell;
 mod tool;
 mod visible;
@@ -54,6 +55,7 @@ pub use outcome::{
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
 pub use redact::{Redactor, masks_secret};
 pub use schema::{description_of, schema_of};
+pub use session::Session;
 pub use tool::{Alias, AnyTool, Packed, Tool, ToolInfo};
 pub use visible::{QUOTE_CONTINUED, QUOTE_MARK, is_deceptive, named, quoted, visible, visible_json, visible_line};
 

@@ -176,13 +176,14 @@ impl Gate {
         self.calls.reopen();
     }
 
-    /// Ends what goes on in the background and waits until no call is under way: a command that is left alone when its host goes is put
+    /// Ends what goes on in the background, waits until no call is under way, and removes the folders of sessions: a command that is left alone when its host goes is put
     /// back by nobody. What takes longer than half a minute is left to the next host.
     pub async fn close(&self) {
         self.jobs.end_all();
         if tokio::time::timeout(CLOSING_MAX, self.settle()).await.is_err() {
             tracing::error!("calls are still under way at the end of the host");
         }
+        self.state.config.executor.close().await;
     }
 
     /// Runs a call to its end, or until it answers and goes on in the background.
@@ -477,7 +478,7 @@ impl Gate {
         };
         let session_over = async {
             match &hooks.session {
-                Some(session) => session.cancelled().await,
+                Some(session) => session.ended().await,
                 None => std::future::pending().await,
             }
         };

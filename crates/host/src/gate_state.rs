@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::workspace::Workspace;
@@ -111,6 +111,7 @@ impl GateState {
             catalog,
             people,
             background,
+            session: hooks.session.as_ref().map(|session| session.for_caller(&caller_of(call))),
             approved: None,
             command: None,
             grants: Grants {
@@ -162,6 +163,12 @@ impl Catalog for ProfileCatalog<'_> {
         let own = self.state.tools_of(self.profile).filter(|tool| self.has(tool));
         nearest_tools(name, own).into_iter().map(|tool| tool.info.name.to_string()).collect()
     }
+}
+
+/// For whom a call is made: what commands of a session leave in `/tmp` and in their home is for no other caller.
+fn caller_of(call: &Call) -> String {
+    let (scope, caller) = (&call.scope, &call.caller);
+    json!([scope.user_id, scope.project_id, caller.profile, caller.persona]).to_string()
 }
 
 pub(crate) fn cancelled() -> ToolError {

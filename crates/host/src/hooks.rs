@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::{BoxFuture, Effect, ErrorKind, ProgressSink, Silent, ToolError};
+use toolhost_contract::{BoxFuture, Effect, ErrorKind, ProgressSink, Session, Silent, ToolError};
 
 use crate::names::Names;
 use crate::queue::Presenter;
@@ -25,8 +25,9 @@ pub struct Hooks {
     pub pace: Option<Arc<dyn Pace>>,
     /// How the caller's tools are spelled in what it is told.
     pub names: Names,
-    /// The caller's session, which ends what goes on in the background; `None`: nothing can.
-    pub session: Option<CancellationToken>,
+    /// The caller's session, with which what goes on in the background ends, and `/tmp` and home of its commands; `None`: nothing can go
+    /// on, and each command has empty ones.
+    pub session: Option<Session>,
     /// The session that reads what goes on in the background; `None`: the one of the call.
     pub reader: Option<String>,
     /// The only tools of the profile that the caller has, by canonical name; `None`: all of them.

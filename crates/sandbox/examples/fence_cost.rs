@@ -1,14 +1,16 @@
 //! What the fence adds to a bare spawn: medians in microseconds, as JSON.
 //!
 //! `fence_cost HELPER ROUNDS` runs `true` bare and in each tier, in turns, so that whatever else the machine does hits all
-//! alike. `HELPER` is the program that routes `sandbox-exec`: the very binary that is shipped. The last two numbers are
-//! the helper run by hand, without and with Landlock, seccomp and limits: their difference is what these cost alone.
+//! alike. `HELPER` is the program that routes `sandbox-exec`: the very binary that is shipped. Then comes the helper run
+//! by hand, without and with Landlock, seccomp and limits: their difference is what these cost alone; and last the full tier in a
+//! session, whose `/tmp` and home last.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement, read by the bench")]
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use toolhost_contract::Session;
 use toolhost_contract::workspace::{Access, Command, Executor, Fence, Watch};
 use toolhost_sandbox::{FenceChoice, Limits, LocalConfig, LocalExecutor};
 
@@ -21,17 +23,19 @@ fn main() {
     runtime.block_on(async {
         let full = open(&folder, &helper, FenceChoice::Full);
         let landlock = open(&folder, &helper, FenceChoice::Landlock);
-        let mut times: [Vec<Duration>; 5] = Default::default();
+        let mut times: [Vec<Duration>; 6] = Default::default();
+        let session = Session::new(Watch::unattended().cancel);
         for _ in 0..rounds {
             times[0].push(bare().await);
-            times[1].push(fenced(&full).await);
-            times[2].push(fenced(&landlock).await);
+            times[1].push(fenced(&full, None).await);
+            times[2].push(fenced(&landlock, None).await);
             times[3].push(by_hand(&helper, false).await);
             times[4].push(by_hand(&helper, true).await);
+            times[5].push(fenced(&full, Some(&session)).await);
         }
-        let [bare, full, landlock, helper, enforced] = times.map(median_us);
+        let [bare, full, landlock, helper, enforced, session] = times.map(median_us);
         println!(
-            "{{\"bareUs\":{bare},\"fullUs\":{full},\"landlockUs\":{landlock},\"helperUs\":{helper},\"enforcedUs\":{enforced}}}"
+            "{{\"bareUs\":{bare},\"fullUs\":{full},\"landlockUs\":{landlock},\"helperUs\":{helper},\"enforcedUs\":{enforced},\"sessionUs\":{session}}}"
         );
     });
 }
@@ -45,6 +49,7 @@ fn open(folder: &tempfile::TempDir, helper: &std::path::Path, fence: FenceChoice
         home: PathBuf::from("/home/agent"),
         guard: PathBuf::from("/var/tmp/toolhost-fence-cost-guard"),
         temp: PathBuf::from("/tmp"),
+        sessions: PathBuf::from("/var/tmp"),
         env: Vec::new(),
         toolchains: Vec::new(),
         command_cgroup: None,
@@ -85,12 +90,13 @@ async fn by_hand(helper: &std::path::Path, enforce: bool) -> Duration {
     began.elapsed()
 }
 
-async fn fenced(executor: &LocalExecutor) -> Duration {
+async fn fenced(executor: &LocalExecutor, session: Option<&Session>) -> Duration {
     let fence = Fence::closed(Access::Write);
     executor.report().await;
+    let mut command = Command::new(["true"], Duration::from_secs(10));
+    command.session = session.cloned();
     let began = Instant::now();
-    let result =
-        executor.run(Command::new(["true"], Duration::from_secs(10)), &fence, Watch::unattended()).await.unwrap();
+    let result = executor.run(command, &fence, Watch::unattended()).await.unwrap();
     assert_eq!(result.exit_code, 0);
     began.elapsed()
 }

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open, stat};
 
-use crate::local::Limits;
+use crate::limits::Limits;
 
 /// A host's folder is this, its process id, and a number.
 const PREFIX: &str = "toolhost-";

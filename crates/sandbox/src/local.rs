@@ -9,10 +9,12 @@ use crate::fence::{FenceChoice, Method, Mounted, Probed};
 use crate::files::Tree;
 use crate::git::{self, Around, Begun, Guard, Held, Outer, Placeholder, Places, Reach, Refs, Seen, Top, Turn};
 use crate::job::Job;
+use crate::limits::Limits;
 use crate::mark::Mark;
-use crate::memory::machine_memory_bytes;
+use crate::output::replace_path;
 use crate::remote;
 use crate::running::{lock, run_in};
+use crate::session_folders::{self, Making, Sessions};
 use crate::spawner::Spawner;
 use crate::walk::Walk;
 use toolhost_contract::workspace::{
@@ -31,10 +33,12 @@ pub struct LocalConfig {
     pub fence: FenceChoice,
     /// `PATH` of commands.
     pub path: String,
-    /// Home of commands: empty and private, at the host's own place so that toolchains below it are found.
+    /// Home of commands: private, at the host's own place so that toolchains below it are found.
     pub home: PathBuf,
-    /// Where private temporary folders are made in the Landlock tier.
+    /// Where private temporary folders of single commands are made in the Landlock tier.
     pub temp: PathBuf,
+    /// Where the private folders of sessions are made: on a disk, and out of the sight of commands.
+    pub sessions: PathBuf,
     /// Where it is kept what git obeys, to be put back after commands: one folder for all hosts of a user.
     pub guard: PathBuf,
     /// Further variables for commands.
@@ -48,40 +52,6 @@ pub struct LocalConfig {
     pub limits: Limits,
     /// What files that tools write survive.
     pub durability: Durability,
-}
-
-/// Limits of commands and walks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Largest file a command may write.
-    pub file_bytes: u64,
-    pub open_files: u64,
-    /// Counted only where commands have a user of their own.
-    pub processes: u64,
-    /// Size of the private `/tmp` and home, each.
-    pub tmp_bytes: u64,
-    /// Size of the private `/dev/shm`, which is the machine's memory.
-    pub shm_bytes: u64,
-    /// A command that writes more is ended.
-    pub output_bytes: u64,
-    /// A command whose processes together use more memory is ended, and none of them gets more by itself.
-    pub memory_bytes: u64,
-    pub walk_threads: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            file_bytes: 1 << 30,
-            open_files: 1024,
-            processes: 1024,
-            tmp_bytes: 2 << 30,
-            shm_bytes: 512 << 20,
-            output_bytes: 64 << 30,
-            memory_bytes: machine_memory_bytes() / 2,
-            walk_threads: std::thread::available_parallelism().map_or(2, usize::from).min(8),
-        }
-    }
 }
 
 /// Walks of a workspace at once: each has threads of its own, and each thread room for a long line.
@@ -108,6 +78,8 @@ pub(crate) struct Room {
     opened: Vec<Mounted>,
     /// The part of the mark that the processes of commands carry after which something is put back.
     pub(crate) mark: Mark,
+    /// Whether sessions can have private folders.
+    keeps_sessions: bool,
 }
 
 impl Room {
@@ -142,7 +114,13 @@ impl Room {
         let (outer, around) = (Outer::of(&root)?, git::around(&root));
         let tops = std::iter::once(&top).chain(outer.as_ref().map(|outer| &outer.git));
         let opened = tops.map(Top::mounted).collect::<std::io::Result<Vec<_>>>()?;
-        Ok(Self { root, top, config, outer, around, names, opened, mark })
+        let mut room = Self { root, top, config, outer, around, names, opened, mark, keeps_sessions: false };
+        let seen: Vec<PathBuf> = room.mapped_folders().into_iter().chain(room.config.toolchains.clone()).collect();
+        room.keeps_sessions = session_folders::can_be_kept(&room.config.sessions, &room.config.home, &seen);
+        if !room.keeps_sessions {
+            tracing::warn!("each command gets an empty `/tmp` and home: commands could see those of other sessions");
+        }
+        Ok(room)
     }
 
     pub(crate) fn path_of(&self, path: &WsPath) -> PathBuf {
@@ -197,27 +175,6 @@ impl Room {
     }
 }
 
-/// Replaces a path where it stands as a whole: `/a/b` in `/a/b/c` but not in `/a/bc` or `/x/a/b`.
-fn replace_path(text: &mut String, path: &Path, by: &str) {
-    let Some(path) = path.to_str().filter(|path| path.len() > 1 && text.contains(path)) else { return };
-    let part_of_name = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-    let mut replaced = String::with_capacity(text.len());
-    let mut rest = 0;
-    for (at, _) in text.match_indices(path) {
-        let before = text[..at].chars().next_back();
-        let after = text[at + path.len()..].chars().next();
-        let in_path = before == Some('/') && !text[..at].ends_with("://");
-        if in_path || before.is_some_and(part_of_name) || after.is_some_and(part_of_name) || at < rest {
-            continue;
-        }
-        replaced.push_str(&text[rest..at]);
-        replaced.push_str(by);
-        rest = at + path.len();
-    }
-    replaced.push_str(&text[rest..]);
-    *text = replaced;
-}
-
 /// Files through a directory handle, commands through the fence.
 pub struct LocalExecutor {
     room: Arc<Room>,
@@ -229,6 +186,7 @@ pub struct LocalExecutor {
     _alive: Arc<()>,
     places: std::sync::Mutex<Option<(Seen, Arc<Places>)>>,
     walks: Arc<tokio::sync::Semaphore>,
+    sessions: Arc<Sessions>,
 }
 
 impl LocalExecutor {
@@ -249,16 +207,28 @@ impl LocalExecutor {
         ["HEAD", ".git"].iter().for_each(|name| Placeholder::sweep(&folder, name));
         let (spawner, places) = (Spawner::start()?, std::sync::Mutex::default());
         let walks = Arc::new(tokio::sync::Semaphore::new(WALKS_MAX));
-        let temp = room.config.temp.clone();
+        let (temp, sessions) = (room.config.temp.clone(), room.config.sessions.clone());
         let alive = Arc::default();
         guard.watch(&alive)?;
         // Beside whatever comes: it may be much.
         std::thread::spawn(move || {
-            if let Err(error) = crate::remover::sweep(&temp, crate::fence::TEMP_PREFIX) {
-                tracing::warn!(%error, "what killed hosts have left in the temporary folder");
+            for (folder, prefix) in [(temp, crate::fence::TEMP_PREFIX), (sessions, session_folders::PREFIX)] {
+                if let Err(error) = crate::remover::sweep(&folder, prefix) {
+                    tracing::warn!(%error, "what killed hosts have left in the temporary folder");
+                }
             }
         });
-        Ok(Self { room, tree, spawner, fence: Probed::default(), guard, _alive: alive, places, walks })
+        Ok(Self {
+            room,
+            tree,
+            spawner,
+            fence: Probed::default(),
+            guard,
+            _alive: alive,
+            places,
+            walks,
+            sessions: Arc::default(),
+        })
     }
 
     /// The remotes that the operator grants here.
@@ -529,6 +499,34 @@ impl LocalExecutor {
         .await
     }
 
+    /// The command with the private folders of its session. Git of the host's tools has none: it would obey what commands leave there.
+    async fn in_session(&self, method: &Method, command: Command) -> Result<Job> {
+        let mut job = Job::from(command);
+        let Some(session) = job.session.clone().filter(|_| !job.is_git && self.room.keeps_sessions) else {
+            return Ok(job);
+        };
+        if let Some(folders) = self.sessions.enter_at_once(&session) {
+            job.folders = Some(Arc::new(folders));
+            return Ok(job);
+        }
+        let config = &self.room.config;
+        let making = Making {
+            parent: config.sessions.clone(),
+            owner: method.identity.become_user(),
+            mounted_home: (method.tier == Tier::Full).then(|| config.home.clone()),
+            mounts: config.toolchains.iter().cloned().chain(self.room.folders()).collect(),
+            limits: config.limits,
+        };
+        let sessions = Arc::clone(&self.sessions);
+        match self.on_files(move |_| sessions.enter(&session, making)).await {
+            Ok(folders) => job.folders = Some(Arc::new(folders)),
+            // Such as a full disk, on which an agent still has to remove files.
+            Err(Error::Io { source, .. }) => tracing::warn!(%source, "a session's `/tmp` and home do not last"),
+            Err(error) => return Err(error),
+        }
+        Ok(job)
+    }
+
     async fn refs(&self) -> Result<Refs> {
         let room = Arc::clone(&self.room);
         self.on_files(move |_| Ok(Refs::read(&room.top))).await
@@ -671,8 +669,9 @@ impl Executor for LocalExecutor {
                 no_fence()
             })?;
             self.check_folder(&command.cwd).await?;
+            let command = self.in_session(method, command).await?;
             if fence.workspace == Access::Read {
-                return run_in(&self.spawner, &self.room, method, command.into(), fence, watch, &Held::default()).await;
+                return run_in(&self.spawner, &self.room, method, command, fence, watch, &Held::default()).await;
             }
             let (held, places) = self.hold(method, &command).await?;
             // Where the index can be written, a repository of the command's own could be added to it.
@@ -681,7 +680,7 @@ impl Executor for LocalExecutor {
                 Some(_) => Some(self.refs().await?),
                 None => None,
             };
-            let result = run_in(&self.spawner, &self.room, method, command.into(), fence, watch, &held).await;
+            let result = run_in(&self.spawner, &self.room, method, command, fence, watch, &held).await;
             // Where this command cannot write settings, it is asked what they name while it still holds what it held.
             let beside = match &places {
                 Some(places) if method.tier == Tier::Full => {
@@ -757,6 +756,16 @@ impl Executor for LocalExecutor {
         })
     }
 
+    fn close(&self) -> BoxFuture<'_, ()> {
+        let sessions = Arc::clone(&self.sessions);
+        Box::pin(async move {
+            let removing = tokio::task::spawn_blocking(move || sessions.close()).await;
+            if let Err(error) = removing {
+                tracing::warn!(%error, "the private folders of sessions");
+            }
+        })
+    }
+
     fn report(&self) -> BoxFuture<'_, FenceReport> {
         Box::pin(async {
             let found = self.fence.get(&self.spawner, &self.room).await;
@@ -767,23 +776,4 @@ impl Executor for LocalExecutor {
 
 fn no_fence() -> Error {
     Error::NoFence { why: "the fence that the operator asks for cannot be built on this machine".to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_replaced_where_they_stand_as_a_whole() {
-        let check = |text: &str, expected: &str| {
-            let mut replaced = text.to_owned();
-            replace_path(&mut replaced, Path::new("/a/b"), ".");
-            assert_eq!(replaced, expected);
-        };
-        check("/a/b", ".");
-        check("error in /a/b/src/x.rs:1", "error in ./src/x.rs:1");
-        check("file:///a/b/c (/a/b)", "file://./c (.)");
-        check("/a/bc /a/b.c /x/a/b", "/a/bc /a/b.c /x/a/b");
-        check("/a/b/a/b", "./a/b");
-    }
 }

@@ -1,6 +1,7 @@
 //! Output that is kept head and tail while it streams, so that ten gigabytes cost kilobytes.
 
 use std::collections::VecDeque;
+use std::path::Path;
 
 use toolhost_contract::workspace::Captured;
 
@@ -68,6 +69,27 @@ fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
+/// Replaces a path where it stands as a whole: `/a/b` in `/a/b/c` but not in `/a/bc` or `/x/a/b`.
+pub(crate) fn replace_path(text: &mut String, path: &Path, by: &str) {
+    let Some(path) = path.to_str().filter(|path| path.len() > 1 && text.contains(path)) else { return };
+    let part_of_name = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    let mut replaced = String::with_capacity(text.len());
+    let mut rest = 0;
+    for (at, _) in text.match_indices(path) {
+        let before = text[..at].chars().next_back();
+        let after = text[at + path.len()..].chars().next();
+        let in_path = before == Some('/') && !text[..at].ends_with("://");
+        if in_path || before.is_some_and(part_of_name) || after.is_some_and(part_of_name) || at < rest {
+            continue;
+        }
+        replaced.push_str(&text[rest..at]);
+        replaced.push_str(by);
+        rest = at + path.len();
+    }
+    replaced.push_str(&text[rest..]);
+    *text = replaced;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +122,19 @@ mod tests {
         let mut capture = Capture::new(5);
         capture.push(b"abcdefghij");
         assert_eq!(capture.finish(), Captured { text: "abcdefghij".into(), bytes: 10, truncated: false });
+    }
+
+    #[test]
+    fn paths_are_replaced_where_they_stand_as_a_whole() {
+        let check = |text: &str, expected: &str| {
+            let mut replaced = text.to_owned();
+            replace_path(&mut replaced, Path::new("/a/b"), ".");
+            assert_eq!(replaced, expected);
+        };
+        check("/a/b", ".");
+        check("error in /a/b/src/x.rs:1", "error in ./src/x.rs:1");
+        check("file:///a/b/c (/a/b)", "file://./c (.)");
+        check("/a/bc /a/b.c /x/a/b", "/a/bc /a/b.c /x/a/b");
+        check("/a/b/a/b", "./a/b");
     }
 }

@@ -7,7 +7,7 @@
 
 use std::ffi::{CStr, CString};
 use std::io::{Error, Result};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
@@ -160,13 +160,13 @@ fn open_folder(parent: impl AsFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
     rustix::fs::openat(&handle, c".", flags, Mode::empty())
 }
 
-/// A private temporary folder of one command, removed with whatever the command left there when this is dropped, or by
+/// A private temporary folder of one command or of one session, removed with whatever the command left there when this is dropped, or by
 /// [`sweep`] when its host was killed.
 pub(crate) struct Scratch {
     parent: PathBuf,
     name: String,
     /// The folder itself, locked for as long as this host uses it.
-    _lock: OwnedFd,
+    lock: OwnedFd,
 }
 
 impl Scratch {
@@ -179,7 +179,7 @@ impl Scratch {
             let locked = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared).is_ok();
             if locked && rustix::fs::fstat(&lock)?.st_nlink > 0 {
                 let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-                return Ok(Self { parent: parent.to_owned(), name, _lock: lock });
+                return Ok(Self { parent: parent.to_owned(), name, lock });
             }
         }
         Err(Error::other("another host removes each new temporary folder"))
@@ -187,6 +187,11 @@ impl Scratch {
 
     pub(crate) fn path(&self) -> PathBuf {
         self.parent.join(&self.name)
+    }
+
+    /// The folder itself, whatever its path leads to.
+    pub(crate) fn folder(&self) -> BorrowedFd<'_> {
+        self.lock.as_fd()
     }
 }
 

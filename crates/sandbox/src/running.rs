@@ -12,15 +12,17 @@ use crate::fence::{self, Method, Plan};
 use crate::git::Held;
 use crate::helper;
 use crate::job::Job;
-use crate::local::{Limits, Room};
+use crate::limits::Limits;
+use crate::local::Room;
 use crate::memory::{self, WATCH_EVERY};
 use crate::output::Capture;
 use crate::proxy::Proxy;
+use crate::session_folders::Entered;
 use crate::spawner::{Spawner, Started};
 use crate::terminal::Waiters;
 use toolhost_contract::Listener;
 use toolhost_contract::workspace::{
-    Captured, Command, CommandResult, Error, Fence, Progress, Result, Signal, Tier, Watch,
+    Captured, Command, CommandResult, Error, Fence, FolderLimit, Progress, Result, Signal, Tier, Watch,
 };
 
 /// How long after a command's end its streams are still read: a daemon may hold them open forever.
@@ -31,6 +33,8 @@ const END_GRACE: Duration = Duration::from_secs(2);
 const END_LEFT_MAX: Duration = Duration::from_secs(5);
 /// How often progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
+/// How often it is looked how much the private folders of a session hold.
+const FOLDERS_EVERY: Duration = Duration::from_millis(500);
 
 /// Runs one command by one method.
 pub(crate) async fn run_in(
@@ -64,10 +68,12 @@ pub(crate) async fn run_plan(
     spawner: &Spawner,
     room: &Room,
     method: &Method,
-    command: Job,
+    mut command: Job,
     mut plan: Plan,
     watch: Watch,
 ) -> Result<CommandResult> {
+    // The plan has them, and is dropped where that may take its time.
+    command.folders = None;
     let cgroup = method.cgroups.as_ref().map(|cgroups| cgroups.command(&room.config.limits));
     let cgroup = cgroup.transpose().map_err(|error| no_cgroup(&error))?;
     plan.cgroup = cgroup.as_ref().map(CommandCgroup::door).transpose().map_err(|error| no_cgroup(&error))?;
@@ -95,12 +101,11 @@ pub(crate) async fn run_plan(
         let mut waiters = lock(&run.waiters);
         (std::mem::take(&mut waiters.ended), waiters.fifo_wait_ended)
     };
-    if run.plan.has_folder() {
-        // It goes with the run, and removing it takes as long as what the command left there wants.
-        let _ = tokio::task::spawn_blocking(move || drop(run)).await;
-    } else {
-        drop(run);
-    }
+    let folder_limit_reached = match &outcome {
+        End::FolderFull(limit) => Some(*limit),
+        _ => None,
+    };
+    let folder_limit_reached = leave_folders(run).await.or(folder_limit_reached);
     match outcome {
         End::Cancelled => return Err(Error::Cancelled),
         End::Unwatched => return Err(Error::FenceBusy),
@@ -127,6 +132,7 @@ pub(crate) async fn run_plan(
         output_limit_reached: matches!(outcome, End::TooMuchOutput),
         waited_for_terminal,
         waited_for_fifo,
+        folder_limit_reached,
         memory_limit_reached: matches!(outcome, End::TooMuchMemory).then_some(room.config.limits.memory_bytes),
         duration: began.elapsed(),
         tier: method.tier,
@@ -137,6 +143,21 @@ pub(crate) async fn run_plan(
 
 fn no_cgroup(error: &std::io::Error) -> Error {
     Error::FenceBuild { detail: format!("no cgroup for the command: {error}") }
+}
+
+/// Drops a run, and answers whether its session's folders hold too much. A folder that goes with it takes as long to be removed as what
+/// the command left there wants.
+async fn leave_folders(run: Run) -> Option<FolderLimit> {
+    let in_session = run.plan.session.as_ref();
+    if !run.plan.has_folder() || in_session.is_some_and(|folders| folders.can_be_left_at_once()) {
+        return None;
+    }
+    let leaving = tokio::task::spawn_blocking(move || {
+        let over = run.plan.session.as_ref().and_then(|folders| folders.look_last());
+        drop(run);
+        over
+    });
+    leaving.await.ok().flatten()
 }
 
 /// Ends what is left of a command; answers whether the kernel has killed it for its memory.
@@ -169,6 +190,8 @@ enum End {
     Cancelled,
     TooMuchOutput,
     TooMuchMemory,
+    /// A private folder of its session came to hold more than it may.
+    FolderFull(FolderLimit),
     /// Nothing could watch its memory.
     Unwatched,
 }
@@ -217,7 +240,8 @@ impl Run {
         let waiting = (self.outputs.clone(), Arc::clone(&self.waiters));
         let root = self.started.child.pid().map(|pid| pid.as_raw_pid().cast_unsigned());
         let too_large = memory_exceeded(root, limit, Arc::clone(&self.plan), waiting);
-        tokio::pin!(too_large);
+        let too_full = folders_exceeded(self.plan.session.clone());
+        tokio::pin!(too_large, too_full);
         let end = loop {
             tokio::select! {
                 status = self.started.child.wait() => {
@@ -226,6 +250,7 @@ impl Run {
                 }
                 () = &mut deadline => break End::TimedOut,
                 () = watch.cancel.cancelled() => break End::Cancelled,
+                limit = &mut too_full => break End::FolderFull(limit),
                 watched = &mut too_large => break if watched { End::TooMuchMemory } else { End::Unwatched },
                 _ = tick.tick() => {
                     let output_bytes = self.stdout.total() + self.stderr.total();
@@ -272,6 +297,18 @@ impl Run {
         use std::io::Read;
         let nonblocking = rustix::io::ioctl_fionbio(&self.started.ready, true);
         nonblocking.is_ok() && self.started.ready.read(&mut [0]).is_ok_and(|n| n == 1)
+    }
+}
+
+/// Ends when a private folder of a command's session holds more than it may; never where it has none.
+async fn folders_exceeded(folders: Option<Arc<Entered>>) -> FolderLimit {
+    let Some(folders) = folders else { return std::future::pending().await };
+    loop {
+        tokio::time::sleep(FOLDERS_EVERY).await;
+        let looked = Arc::clone(&folders);
+        if let Ok(Some(limit)) = tokio::task::spawn_blocking(move || looked.look()).await {
+            return limit;
+        }
     }
 }
 

@@ -208,6 +208,7 @@ impl HouseBuilder {
             path: "/usr/local/bin:/usr/bin:/bin".to_owned(),
             home: PathBuf::from("/home/agent"),
             temp: std::env::temp_dir(),
+            sessions: "/var/tmp".into(),
             guard: self.workspace.state().join("guard"),
             env: Vec::new(),
             toolchains: Vec::new(),

@@ -30,6 +30,8 @@ const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
 const HOME_DEFAULT: &str = "/home/agent";
 /// Where commands have private temporary folders in the Landlock tier.
 const TEMP_DEFAULT: &str = "/tmp";
+/// Where `/tmp` and home of sessions are kept: on a disk, where `/tmp` may be memory.
+const SESSIONS_DEFAULT: &str = "/var/tmp";
 /// Below the state folder: what git obeys, to be restored after commands.
 const GUARD_FOLDER: &str = "guard";
 
@@ -426,6 +428,7 @@ impl Builder {
             path: PATH_DEFAULT.to_owned(),
             home: PathBuf::from(HOME_DEFAULT),
             temp: PathBuf::from(TEMP_DEFAULT),
+            sessions: PathBuf::from(SESSIONS_DEFAULT),
             guard: state.join(GUARD_FOLDER),
             env: Vec::new(),
             toolchains: Vec::new(),

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolhost_contract::shell::{Analyzed, SimpleCommand};
-use toolhost_contract::workspace::{Access, Command, RefChange, WsPath};
+use toolhost_contract::workspace::{Access, Command, FolderLimit, RefChange, WsPath};
 use toolhost_contract::{
     Alias, Begun, CommandArgument, Ctx, Effect, ErrorKind, Example, Expect, Facts, Listening, Meaning, OtherName,
     Preview, Success, Tool, ToolError, named, visible, visible_line,
@@ -287,6 +287,7 @@ impl Tool for Bash {
         if let Some(Listening { listener, .. }) = &listening {
             watch.output = Some(Arc::clone(listener));
         }
+        command.session = ctx.session.clone();
         let result = ctx.workspace.run(command, watch).await?;
         if result.output_limit_reached {
             return Err(ToolError::new(
@@ -299,6 +300,9 @@ impl Tool for Bash {
             let message = format!("the command used more than {} MiB of memory, its limit, and was ended", limit >> 20);
             return Err(ToolError::new(ErrorKind::Limit, message)
                 .hint("run less at once, or let the person raise the limit (`--command-memory`)"));
+        }
+        if let Some(limit) = result.folder_limit_reached {
+            return Err(folder_full(&limit));
         }
         let hint = git_hint::for_command(ctx.command, &result, &|tool| ctx.catalog.called(tool));
         let network = network_hint::for_command(ctx.workspace.fence(), &result);
@@ -363,6 +367,21 @@ fn check(ctx: &Ctx<'_>, input: &Input) -> Result<Duration, ToolError> {
             .hint("run less at once, or let the person raise the profile's limit"));
     }
     Ok(Duration::from_millis(timeout_ms))
+}
+
+/// A command that filled a private folder of its session.
+fn folder_full(limit: &FolderLimit) -> ToolError {
+    let FolderLimit { folder, bytes_max, files_max, emptied } = limit;
+    let message = format!(
+        "the command was ended: `{folder}` held more than its limit of {} MiB or {files_max} files{}",
+        bytes_max >> 20,
+        if *emptied { ", and was emptied" } else { "" }
+    );
+    let hint = match emptied {
+        true => "write less there: it lasts for the session, and what is there counts",
+        false => "remove files there with the next command: they last for the session",
+    };
+    ToolError::new(ErrorKind::Limit, message).hint(hint)
 }
 
 fn not_told(why: &str) -> String {

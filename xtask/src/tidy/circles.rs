@@ -27,8 +27,8 @@ const ACCEPTED: [Accepted<'static>; 4] = [
     ),
     (
         "sandbox",
-        &["cgroup", "local", "running"],
-        "the executor starts commands, and each is held to the limits that the executor is opened with",
+        &["local", "running"],
+        "the executor starts commands, and each runs in the workspace that the executor has opened",
     ),
     (
         "sandbox",

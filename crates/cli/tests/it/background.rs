@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::ErrorKind;
+use toolhost_contract::{ErrorKind, Session};
 use toolhost_host::{Hooks, Limits};
 use toolhost_testkit::{Era, McpProcess, TempWorkspace, processes_named, until};
 
@@ -181,7 +181,7 @@ async fn what_a_person_has_to_allow_goes_on_in_the_background_after_their_yes() 
 async fn commands_in_the_background_take_no_place_of_other_calls_and_have_a_limit_together() {
     let limits = Limits { concurrent_calls: 1, background_commands_of_all: 2, ..Limits::default() };
     let house = house(TempWorkspace::new()).limits(limits).build().await;
-    let hooks = Hooks { session: Some(CancellationToken::new()), ..Hooks::default() };
+    let hooks = Hooks { session: Some(Session::new(CancellationToken::new())), ..Hooks::default() };
     let begin = async || {
         let call = house.request("bash", json!({ "command": "sleep 1000", "background": true }));
         house.gate.call(call, hooks.clone()).await
@@ -193,13 +193,13 @@ async fn commands_in_the_background_take_no_place_of_other_calls_and_have_a_limi
     }
     let refused = begin().await;
     assert_eq!(refused.error.as_ref().map(|error| error.kind), Some(ErrorKind::Limit), "{refused:?}");
-    hooks.session.as_ref().unwrap().cancel();
+    hooks.session.as_ref().unwrap().end();
     // Both end, and make room.
-    let session = Hooks { session: Some(CancellationToken::new()), ..Hooks::default() };
+    let session = Hooks { session: Some(Session::new(CancellationToken::new())), ..Hooks::default() };
     house.gate.settle().await;
     let call = house.request("bash", json!({ "command": "sleep 1000", "background": true }));
     assert!(house.gate.call(call, session.clone()).await.ok);
-    session.session.unwrap().cancel();
+    session.session.unwrap().end();
 }
 
 #[tokio::test(flavor = "multi_thread")]

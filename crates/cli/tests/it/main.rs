@@ -56,6 +56,7 @@ mod serve;
 mod serve_tls;
 mod serve_work;
 mod served;
+mod session_folders;
 mod shell_commands;
 mod state_folder;
 mod terminal_lines;

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Tier, WsPath};
 use crate::background::Listener;
+use crate::session::Session;
 
 /// Bytes kept of each end of a stream.
 pub const CAPTURE_BYTES_DEFAULT: usize = 32 * 1024;
@@ -37,6 +38,8 @@ pub struct Command {
     pub ends_in_order: bool,
     /// A process of it that waits for the other end of a FIFO is ended after a second.
     pub ends_fifo_waits: bool,
+    /// The session whose private `/tmp` and home it has. `None`: it has empty ones, which are removed when it ends.
+    pub session: Option<Session>,
 }
 
 impl Command {
@@ -55,6 +58,7 @@ impl Command {
             changes_files: false,
             ends_in_order: false,
             ends_fifo_waits: false,
+            session: None,
         }
     }
 }
@@ -96,6 +100,8 @@ pub struct CommandResult {
     pub output_limit_reached: bool,
     /// The command used more memory than this limit, in bytes, or so much that the machine ran out, and was ended for it.
     pub memory_limit_reached: Option<u64>,
+    /// The private folder of its session came to hold more than it may, and the command was ended for it.
+    pub folder_limit_reached: Option<FolderLimit>,
     /// Programs that were ended because they waited for a terminal, which no command has.
     pub waited_for_terminal: Vec<String>,
     /// Whether one was ended because it waited for the other end of a FIFO.
@@ -107,6 +113,17 @@ pub struct CommandResult {
     pub restored: Vec<String>,
     /// Branches and other references that changed while the command ran, where it could write `.git`: in the Landlock tier.
     pub refs_changed: Vec<RefChange>,
+}
+
+/// The limit of a session's private folder that a command has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FolderLimit {
+    /// `/tmp` or `~`, as the command names it.
+    pub folder: &'static str,
+    pub bytes_max: u64,
+    pub files_max: u64,
+    /// It held so much that the host has emptied it.
+    pub emptied: bool,
 }
 
 /// A signal that ended a command, by its number on Linux.

@@ -60,6 +60,11 @@ pub trait Executor: Send + Sync {
         &[]
     }
 
+    /// Removes what sessions have left; to be awaited when the host ends and no command runs.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
     /// Which fence holds here; probed once.
     fn report(&self) -> BoxFuture<'_, FenceReport>;
 }

@@ -15,7 +15,9 @@ mod report;
 mod text;
 
 pub use absent::NoWorkspace;
-pub use command::{CAPTURE_BYTES_DEFAULT, Captured, Command, CommandResult, Progress, RefChange, Signal, Watch};
+pub use command::{
+    CAPTURE_BYTES_DEFAULT, Captured, Command, CommandResult, FolderLimit, Progress, RefChange, Signal, Watch,
+};
 pub use diff::{Hunk, Unified, diff, hunks, split, unified};
 pub use error::{Error, ErrorKind, Result};
 pub use executor::{

@@ -231,6 +231,7 @@ fn teller(cgroup: OwnedFd) -> Arc<Plan> {
         in_memory: Vec::new(),
         mark: None,
         temp: None,
+        session: None,
     })
 }
 

@@ -16,6 +16,7 @@ use crate::local::{LocalConfig, Room};
 use crate::mark::Mark;
 use crate::proxy;
 use crate::remover::Scratch;
+use crate::session_folders::{Entered, Place};
 use toolhost_contract::workspace::{Access, Command, Error, Fence, Result, Tier};
 
 /// Where the helper appears inside the full fence.
@@ -83,12 +84,14 @@ pub(crate) struct Plan {
     pub(crate) mark: Option<Mark>,
     /// Removed, with what the command left there, when the plan is dropped.
     pub(crate) temp: Option<Scratch>,
+    /// The folders of the command's session, in place of such a one.
+    pub(crate) session: Option<Arc<Entered>>,
 }
 
 impl Plan {
     /// Whether a private folder on the disk goes with it.
     pub(crate) fn has_folder(&self) -> bool {
-        self.temp.is_some()
+        self.temp.is_some() || self.session.is_some()
     }
 }
 
@@ -153,6 +156,8 @@ fn full(
     args.add(["--chdir", "/", "--", HELPER_INSIDE]);
 
     let mut readable = system_readable(config);
+    // Where a command could put a link, a rule would be about what that leads to.
+    readable.retain(|path| !matches!(place_of(command, path), Place::NotMade));
     readable.extend(["/run", "/dev"].map(PathBuf::from));
     readable.extend(room.readable_folders(command));
     let mut writable = vec![PathBuf::from("/tmp"), PathBuf::from("/dev"), config.home.clone()];
@@ -193,9 +198,13 @@ fn full(
         cgroup: None,
         stdin: None,
         streams_of: method.identity.become_user(),
-        in_memory: private_folders(config).chain([PathBuf::from(SHM)]).collect(),
+        in_memory: match &command.folders {
+            Some(_) => vec![PathBuf::from(SHM)],
+            None => private_folders(config).chain([PathBuf::from(SHM)]).collect(),
+        },
         mark: None,
         temp: None,
+        session: command.folders.clone(),
     })
 }
 
@@ -215,19 +224,25 @@ fn bare_helper(method: &Method, room: &Room, command: &Job, fence: &Fence, held:
         });
     }
     let io = |source| Error::Io { path: "a private temporary folder".to_owned(), source };
-    let temp = Scratch::new(&config.temp, TEMP_PREFIX).map_err(io)?;
-    let tmp = temp.path();
-    if let Some((uid, gid)) = method.identity.become_user() {
-        std::os::unix::fs::chown(&tmp, Some(uid), Some(gid)).map_err(io)?;
-    }
-    std::fs::set_permissions(&tmp, std::fs::Permissions::from_mode(0o700)).map_err(io)?;
+    let (temp, tmp, home) = match &command.folders {
+        Some(folders) => (None, folders.tmp(), folders.home()),
+        None => {
+            let temp = Scratch::new(&config.temp, TEMP_PREFIX).map_err(io)?;
+            let tmp = temp.path();
+            if let Some((uid, gid)) = method.identity.become_user() {
+                std::os::unix::fs::chown(&tmp, Some(uid), Some(gid)).map_err(io)?;
+            }
+            std::fs::set_permissions(&tmp, std::fs::Permissions::from_mode(0o700)).map_err(io)?;
+            (Some(temp), tmp.clone(), tmp)
+        }
+    };
 
     let mut readable = system_readable(config);
     readable.extend(room.readable_folders(command));
     readable.extend(command.also_reads.iter().cloned());
     // Not all of `/dev`: the operator's terminal is in it.
     readable.extend(["/dev/random", "/dev/urandom"].map(PathBuf::from));
-    let mut writable = vec![tmp.clone()];
+    let mut writable = vec![tmp.clone(), home.clone()];
     writable.extend(["/dev/null", "/dev/zero", "/dev/full"].map(PathBuf::from));
     if fence.workspace == Access::Write {
         writable.extend(room.writable_folders(command));
@@ -249,7 +264,7 @@ fn bare_helper(method: &Method, room: &Room, command: &Job, fence: &Fence, held:
         private_ipc: false,
         limits: ResourceLimits { mark: mark.map(Mark::value), ..limits(method, config, command) },
     };
-    let home = if enforce { tmp.clone() } else { config.home.clone() };
+    let home = if enforce { home } else { config.home.clone() };
     let env = environment(config, command, (&tmp.to_string_lossy(), &home), NetworkMode::None);
     Ok(Plan {
         program: config.helper.clone(),
@@ -264,7 +279,8 @@ fn bare_helper(method: &Method, room: &Room, command: &Job, fence: &Fence, held:
         streams_of: method.identity.become_user(),
         in_memory: Vec::new(),
         mark,
-        temp: Some(temp),
+        temp,
+        session: command.folders.clone(),
     })
 }
 
@@ -279,8 +295,13 @@ fn private_folders(config: &LocalConfig) -> impl Iterator<Item = PathBuf> + use<
     [PathBuf::from("/tmp"), config.home.clone()].into_iter()
 }
 
+/// Where a mount of this path begins for a command.
+fn place_of(command: &Job, path: &Path) -> Place {
+    command.folders.as_ref().map_or(Place::Elsewhere, |folders| folders.place_of(path))
+}
+
 /// The file system without the user's files: system folders read-only, private `/tmp` and home.
-fn system_view(args: &mut Args, config: &LocalConfig, command: &Command) {
+fn system_view(args: &mut Args, config: &LocalConfig, command: &Job) {
     args.add(["--ro-bind", "/usr", "/usr"]);
     for name in ["bin", "sbin", "lib", "lib32", "lib64", "libx32"] {
         let path = Path::new("/").join(name);
@@ -292,11 +313,7 @@ fn system_view(args: &mut Args, config: &LocalConfig, command: &Command) {
     // One mount instead of twenty, each of which costs a tenth of a millisecond; Landlock narrows it to `ETC`.
     args.add(["--ro-bind", "/etc", "/etc"]);
     args.add(["--proc", "/proc", "--dev", "/dev"]);
-    let size = config.limits.tmp_bytes.to_string();
-    for folder in private_folders(config) {
-        args.add(["--perms", "1777", "--size", &size, "--tmpfs"]);
-        args.add([folder]);
-    }
+    private_view(args, config, command);
     let size = config.limits.shm_bytes.to_string();
     args.add(["--perms", "1777", "--size", &size, "--tmpfs", SHM]);
     for path in ["/opt", "/nix/store"] {
@@ -306,8 +323,33 @@ fn system_view(args: &mut Args, config: &LocalConfig, command: &Command) {
         return;
     }
     for path in &config.toolchains {
-        args.parents_of(path);
-        args.bind("--ro-bind-try", path, path);
+        match place_of(command, path) {
+            Place::Elsewhere if command.folders.is_none() || path.exists() => {
+                args.parents_of(path);
+                args.bind("--ro-bind-try", path, path);
+            }
+            // One that has gone stays a mount, or a command could put a link there for the next one.
+            Place::Made(own) => args.bind("--ro-bind", if path.exists() { path } else { &own }, path),
+            Place::Elsewhere | Place::NotMade => {}
+        }
+    }
+}
+
+/// The private `/tmp` and home: those of the session, or empty ones.
+fn private_view(args: &mut Args, config: &LocalConfig, command: &Job) {
+    if let Some(folders) = &command.folders {
+        args.bind("--bind", &folders.tmp(), Path::new("/tmp"));
+        args.parents_of(&config.home);
+        args.bind("--bind", &folders.home(), &config.home);
+        for (real, seen) in folders.pinned() {
+            args.bind("--bind", &real, &seen);
+        }
+        return;
+    }
+    let size = config.limits.tmp_bytes.to_string();
+    for folder in private_folders(config) {
+        args.add(["--perms", "1777", "--size", &size, "--tmpfs"]);
+        args.add([folder]);
     }
 }
 
@@ -319,6 +361,11 @@ fn workspace_view(args: &mut Args, room: &Room, access: Access, command: &Job, h
         args.bind(if writable { "--bind" } else { "--ro-bind" }, &folder, &folder);
     }
     let mut mounted = room.opened().to_vec();
+    let private = command.folders.iter().flat_map(|folders| folders.mounted());
+    let private = private.map(|(path, device, inode)| Mounted { path, device, inode });
+    // Where the workspace is not mounted over it.
+    let is_seen = |path: &Path| !room.readable_folders(command).iter().any(|folder| path.starts_with(folder));
+    mounted.extend(private.filter(|private| is_seen(&private.path)));
     for mount in &held.mounts {
         // Those of a repository outside are read-only as a whole already.
         if access == Access::Read || !(mount.at.path.starts_with(&room.root) || command.is_git) {

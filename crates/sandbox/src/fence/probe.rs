@@ -269,7 +269,7 @@ const HOLES_OF_LANDLOCK: &[&str] = &[
     "git: what a command puts into the index stays, also in ways that `git status` does not show: `git restore .`, `git checkout .` or `git stash pop --index` writes it, also over tracked hooks, and your next commit may have it. Look at `git diff --cached` before and at `git show --stat` after, `git read-tree HEAD` makes the index anew; or install bubblewrap",
     "git: a command can rewrite objects of the repository in place, and git writes what they say now when you switch branches, also into tracked hooks: `git fsck` finds them. The modes of .git's other files, and what it adds as rr-cache, shallow or packed-refs, stay too; install bubblewrap",
     "System V shared memory, semaphores and queues and POSIX queues are refused, because they would stay: a PostgreSQL server cannot be started by a command; install bubblewrap for that",
-    "files in $TMPDIR are in the host's temporary folder and have no limit together",
+    "files in $TMPDIR of a command without a session, such as one of `toolhost call`, have no limit together",
     "command lines of other processes can be read in /proc",
     "names and sizes of outside files can be seen, though not their contents",
     "no host can be granted, and there is no loopback: commands have no network at all, and tests with a server fail",

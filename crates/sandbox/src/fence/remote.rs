@@ -63,5 +63,6 @@ pub(crate) fn plan_remote(
         in_memory: Vec::new(),
         mark: None,
         temp: None,
+        session: None,
     })
 }

@@ -258,7 +258,7 @@ pub(crate) fn find(around: &[Around], also: &[PathBuf]) -> Job {
         ("GIT_CONFIG_VALUE_1", "*"),
     ];
     command.env = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    Job { command, finds_git: true, also_reads: also.to_vec() }
+    Job { also_reads: also.to_vec(), finds_git: true, ..command.into() }
 }
 
 /// The command that takes what a command has added to an index as a repository of its own out of it again: a person's git would

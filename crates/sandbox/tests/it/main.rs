@@ -12,5 +12,6 @@ mod git_person;
 mod network;
 mod ordinary;
 mod room;
+mod session_folders;
 mod shell;
 mod suite;

@@ -123,6 +123,7 @@ pub(crate) fn config(root: PathBuf, fence: FenceChoice) -> LocalConfig {
         path: "/usr/local/bin:/usr/bin:/bin".to_owned(),
         home: PathBuf::from("/home/agent"),
         temp: PathBuf::from("/tmp"),
+        sessions: PathBuf::from("/var/tmp"),
         guard: guard_folder(),
         env: Vec::new(),
         toolchains: Vec::new(),

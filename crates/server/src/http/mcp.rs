@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::{BoxFuture, ErrorKind, Scope, ToolError};
+use toolhost_contract::{BoxFuture, ErrorKind, Scope, Session, ToolError};
 use toolhost_host::Names;
 
 use super::auth::Principal;
@@ -137,7 +137,7 @@ impl Doors {
             version: self.version.clone(),
         });
         let life = self.life.child_token();
-        let (given, ends) = (Arc::new(Given::default()), life.clone());
+        let (given, ends) = (Arc::new(Given::default()), Session::new(life.clone()));
         let factory =
             move || McpService::new(Arc::clone(&door), Arc::clone(&given), ends.clone()).map_err(std::io::Error::other);
         let sessions = Arc::new(Sessions::new(self.limits.sessions_of_token, Arc::clone(&self.sessions)));

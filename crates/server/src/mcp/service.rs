@@ -17,8 +17,7 @@ use rmcp::{ErrorData, Peer, RoleServer, ServerHandler};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
-use toolhost_contract::{Call, Caller, CallerKind, Outcome, Progress, ProgressSink};
+use toolhost_contract::{Call, Caller, CallerKind, Outcome, Progress, ProgressSink, Session};
 use toolhost_host::{Hooks, Pace, Person, Registered};
 
 use super::door::{Door, Listed, Results, takes_hints};
@@ -39,34 +38,30 @@ pub(crate) struct McpService {
     given: Arc<elicit::Given>,
     /// Whether the client has sent its `initialize`.
     begun: AtomicBool,
-    /// Cancelled when the client of a session has gone.
-    closing: CancellationToken,
-    /// Cancelled when whoever calls without a session has gone, and with it every session.
-    life: CancellationToken,
+    /// Ends when the client of a session has gone.
+    closing: Session,
+    /// Of whoever calls without a session: all these calls are one session.
+    life: Session,
 }
 
 impl Drop for McpService {
     /// What a session has in the background ends with it. A request without a session has a service of its own, which ends nothing.
     fn drop(&mut self) {
         if *self.begun.get_mut() {
-            self.closing.cancel();
+            self.closing.end();
         }
     }
 }
 
 impl McpService {
     /// `given` are the forms that this caller was given, also by the services of its earlier requests.
-    pub(crate) fn new(
-        door: Arc<Door>,
-        given: Arc<elicit::Given>,
-        life: CancellationToken,
-    ) -> Result<Self, toolhost_host::Error> {
+    pub(crate) fn new(door: Arc<Door>, given: Arc<elicit::Given>, life: Session) -> Result<Self, toolhost_host::Error> {
         door.gate.profile(&door.profile)?;
-        Ok(Self { door, given, begun: AtomicBool::new(false), closing: life.child_token(), life })
+        Ok(Self { door, given, begun: AtomicBool::new(false), closing: Session::new(life.child_token()), life })
     }
 
-    /// What ends what goes on in the background.
-    fn session(&self) -> &CancellationToken {
+    /// With what it ends what goes on in the background.
+    fn session(&self) -> &Session {
         if self.has_begun() { &self.closing } else { &self.life }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rmcp::ServiceExt;
 use rmcp::service::QuitReason;
 use tokio_util::sync::CancellationToken;
+use toolhost_contract::Session;
 
 use super::door::Door;
 use super::lines::Lines;
@@ -27,7 +28,7 @@ pub enum StdioError {
 pub async fn serve_stdio(door: Door, stop: CancellationToken) -> Result<(), StdioError> {
     let (slots, when_idle) = (Slots::new(door.calls_max), Arc::clone(&door.when_idle));
     let (closing, gate) = (CancellationToken::new(), Arc::clone(&door.gate));
-    let service = McpService::new(Arc::new(door), Arc::default(), closing.clone())?;
+    let service = McpService::new(Arc::new(door), Arc::default(), Session::new(closing.clone()))?;
     let (reader, writer) = rmcp::transport::stdio_pipes();
     let lines = Lines::new(reader, writer, slots.clone(), closing.clone());
     let opened = tokio::select! {
