@@ -97,6 +97,20 @@ pub async fn http(
     HttpStream::open(address, request((method, target), headers, body).as_bytes()).await.whole().await
 }
 
+/// The same at a server that may be killed; `None` if there is no whole answer.
+pub async fn try_http(
+    address: SocketAddr,
+    (method, target): (&str, &str),
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Option<HttpReply> {
+    let mut stream = TcpStream::connect(address).await.ok()?;
+    stream.write_all(request((method, target), headers, body).as_bytes()).await.ok()?;
+    let reply = HttpStream { stream, read: Vec::new() }.whole().await;
+    let length: usize = reply.header("content-length")?.parse().ok()?;
+    (reply.body.len() == length).then_some(reply)
+}
+
 /// The same with a body of any bytes.
 pub async fn http_bytes(
     address: SocketAddr,
@@ -104,7 +118,8 @@ pub async fn http_bytes(
     headers: &[(&str, &str)],
     body: &[u8],
 ) -> HttpReply {
-    let head = request((method, target), headers, "").replace("content-length: 0", &format!("content-length: {}", body.len()));
+    let head =
+        request((method, target), headers, "").replace("content-length: 0", &format!("content-length: {}", body.len()));
     HttpStream::open(address, &[head.as_bytes(), body].concat()).await.whole().await
 }
 

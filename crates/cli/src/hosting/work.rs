@@ -7,9 +7,10 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 use toolhost::{Host, Session, SessionRequest};
-use toolhost_agent::session::{Control, Unwatched, Watch};
+use toolhost_agent::session::{Control, Event, Watch};
 use toolhost_agent::start::{BuilderTarget, Task};
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_builder::limits::Size;
@@ -25,6 +26,9 @@ use crate::model::{self, ModelSettings};
 const RUNS_MAX: usize = 64;
 /// How long the end of a server waits for its sessions to stop.
 const STOP_MAX: Duration = Duration::from_secs(20);
+
+/// How long whoever starts a session waits for its first event.
+const BEGIN_MAX: Duration = Duration::from_secs(5);
 
 /// The work of one project.
 pub(super) struct ProjectWork {
@@ -80,8 +84,8 @@ impl ProjectWork {
         })
     }
 
-    /// Runs a session in a task of its own, to its end.
-    fn run(&self, session: Session, message: Option<String>) -> Result<(), ToolError> {
+    /// Runs a session in a task of its own, to its end. Comes back when it runs, or has ended.
+    async fn run(&self, session: Session, message: Option<String>) -> Result<(), ToolError> {
         let id = session.id().to_owned();
         {
             let mut runs = lock(&self.runs);
@@ -95,18 +99,33 @@ impl ProjectWork {
             runs.insert(id.clone(), session.control().clone());
         }
         let runs = Arc::clone(&self.runs);
+        let (begun, begins) = oneshot::channel();
         self.tasks.spawn(async move {
-            let watch: Arc<dyn Watch> = Arc::new(Unwatched);
+            let watch: Arc<dyn Watch> = Arc::new(Begun(Mutex::new(Some(begun))));
             if let Err(error) = session.run_watched(message, &watch).await {
                 tracing::warn!(%error, session = id, "a session did not run to its end");
             }
             lock(&runs).remove(&id);
         });
+        // Whoever waits is told at the first event, or when the task has ended without one.
+        let _ = tokio::time::timeout(BEGIN_MAX, begins).await;
         Ok(())
     }
 
     async fn standing(host: &Host, id: &str) -> Result<Value, ToolError> {
         json(&host.session(id).await?)
+    }
+}
+
+/// Tells that a session has begun.
+struct Begun(Mutex<Option<oneshot::Sender<()>>>);
+
+impl Watch for Begun {
+    fn event(&self, _: &Event) {
+        if let Some(begun) = lock(&self.0).take() {
+            // Whoever has waited long enough has gone.
+            let _ = begun.send(());
+        }
     }
 }
 
@@ -240,9 +259,9 @@ impl Work for ProjectWork {
                 request = request.ticket(ticket);
             }
             let session = host.start(request, &model).await?;
-            let standing = Self::standing(&host, session.id()).await?;
-            self.run(session, None)?;
-            Ok(standing)
+            let id = session.id().to_owned();
+            self.run(session, None).await?;
+            Self::standing(&host, &id).await
         })
     }
 
@@ -256,7 +275,7 @@ impl Work for ProjectWork {
             // A session that was begun at a terminal may have a model of that person's.
             let named = Some(&*found.model).filter(|named| self.models.default.as_deref() != Some(named));
             let opened = host.resume(session, &self.model(named)?).await?;
-            self.run(opened, message)?;
+            self.run(opened, message).await?;
             Self::standing(&host, session).await
         })
     }

@@ -25,7 +25,7 @@ async fn clients_of_both_protocols_call_tools_of_a_server_through_it() {
         let missing = client.call("file_read", json!({ "path": "none.txt" })).await;
         assert_eq!(missing["isError"], Value::Bool(true), "{era:?}: {missing}");
     }
-    let calls = program.run(&["--json", "audit", "list"]);
+    let calls = program.run(&["--json", "audit", "show"]);
     assert!(calls.stdout.contains("token:tok-"), "{calls:?}");
 }
 

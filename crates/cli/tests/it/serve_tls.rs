@@ -112,14 +112,24 @@ async fn an_access_token_of_the_identity_provider_opens_the_project_of_its_membe
     let public = key.public("k1");
     let issuer = JsonServer::start(|url| {
         BTreeMap::from([
-            ("/.well-known/openid-configuration".to_owned(), json!({ "issuer": url, "jwks_uri": format!("{url}/keys") })),
+            (
+                "/.well-known/openid-configuration".to_owned(),
+                json!({ "issuer": url, "jwks_uri": format!("{url}/keys") }),
+            ),
             ("/keys".to_owned(), json!({ "keys": [public] })),
         ])
     })
     .await;
     let server = Served::start(
         &program,
-        &["--public-url", "https://tools.example", "--oauth-issuer", &issuer.url(), "--oauth-user-claim", "preferred_username"],
+        &[
+            "--public-url",
+            "https://tools.example",
+            "--oauth-issuer",
+            &issuer.url(),
+            "--oauth-user-claim",
+            "preferred_username",
+        ],
     );
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let claims = json!({
@@ -134,7 +144,8 @@ async fn an_access_token_of_the_identity_provider_opens_the_project_of_its_membe
     assert_eq!(role, "viewer");
     let read = server.call(&token, project.as_str().unwrap(), "file.read", json!({ "path": "a.txt" })).await;
     assert_eq!(read.status, 200, "{read:?}");
-    let written = server.call(&token, project.as_str().unwrap(), "file.write", json!({ "path": "b", "content": "" })).await;
+    let written =
+        server.call(&token, project.as_str().unwrap(), "file.write", json!({ "path": "b", "content": "" })).await;
     assert_eq!(written.status, 403, "{written:?}");
     let found = http(server.address("address"), ("GET", "/.well-known/oauth-protected-resource/mcp"), &[], "").await;
     assert_eq!(found.json()["authorization_servers"], json!([issuer.url()]), "{found:?}");

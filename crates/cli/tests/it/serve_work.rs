@@ -15,8 +15,7 @@ struct Room {
     at: String,
 }
 
-const ALL: [&str; 9] =
-    ["--profile", "all", "--right", "call", "--right", "read", "--right", "approve", "--right"];
+const ALL: [&str; 9] = ["--profile", "all", "--right", "call", "--right", "read", "--right", "approve", "--right"];
 
 impl Room {
     fn new(config: &str) -> Self {
@@ -48,18 +47,19 @@ impl Room {
 #[tokio::test]
 async fn a_package_is_begun_changed_previewed_applied_and_taken_back() {
     let room = Room::new("");
-    assert_eq!(room.program.run(&["package", "new", "notes"]).code, Some(0));
-    let staged = room.program.run(&["--json", "call", "builder.guide", "{}"]);
-    assert_eq!(staged.code, Some(0), "{staged:?}");
+    let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/research-report");
+    assert_eq!(room.program.run(&["package", "import", package]).code, Some(0));
+    let asset = json!({ "path": "assets/review-checklist.md" });
+    let read = room.program.run(&["--json", "call", "builder.asset.read", &asset.to_string()]).json();
     let set = json!({
-        "operations": [{
-            "op": "create", "type": "agent", "id": "writer",
-            "value": { "id": "writer", "name": "Writer", "role": "Writes", "instructions": "Write it." },
-        }],
+        "schemaVersion": "1.0", "targetType": "asset", "mode": "optimize", "revisions": read["data"]["revisions"],
+        "operations": [{ "op": "upsert", "targetType": "asset", "target": asset, "payload": { "content": "Be brief.\n" } }],
     });
     let staged = room.send("POST", "/changes", json!({ "sessionId": "s", "changeSet": set })).await;
     assert_eq!(staged.status, 200, "{staged:?}");
     let id = staged.json()["data"]["changeSetId"].as_str().unwrap().to_owned();
+    let validated = room.send("POST", &format!("/changes/{id}/validation"), Value::Null).await;
+    assert_eq!((validated.status, &validated.json()["data"]["valid"]), (200, &json!(true)), "{validated:?}");
     assert_eq!(room.data("GET", "/changes", Value::Null).await[0]["changeSetId"], id.as_str());
     let shown = room.data("GET", &format!("/changes/{id}"), Value::Null).await;
     assert!(shown["preview"]["diff"].as_array().is_some_and(|diff| !diff.is_empty()), "{shown}");
@@ -74,7 +74,7 @@ async fn a_package_is_begun_changed_previewed_applied_and_taken_back() {
     assert_eq!(history[0]["changeSetId"], id.as_str(), "{history}");
     let undone = room.send("POST", &format!("/history/{moment}/undo"), Value::Null).await;
     assert_eq!(undone.status, 200, "{undone:?}");
-    let rows = room.program.run(&["--json", "audit", "list", "--tool", "builder.change.apply"]);
+    let rows = room.program.run(&["--json", "audit", "show", "--tool", "builder.change.apply"]);
     assert!(rows.stdout.contains("\"http\"") && rows.stdout.contains("\"person\""), "{rows:?}");
 }
 
@@ -136,7 +136,7 @@ fn script(workspace: &TempWorkspace) -> String {
 async fn ended(room: &Room, id: &str) -> Value {
     loop {
         let standing = room.data("GET", &format!("/sessions/{id}"), Value::Null).await;
-        if standing["running"] == false && standing["state"] != "ready" {
+        if standing["running"] == false && standing["state"] != "active" {
             return standing;
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;

@@ -67,6 +67,12 @@ impl Served {
         self.child.wait().unwrap().code()
     }
 
+    /// Kills it at once.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Kills it; what it wrote to its log.
     pub(crate) fn log(mut self) -> String {
         self.child.kill().unwrap();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolhost_testkit::{Era, HttpReply, McpProcess, TempWorkspace, http, until};
 
 use crate::room::program;
-use crate::serve::{Server, token};
+use crate::served::{Served, token};
 
 const LEAVE: &str = "echo tmp > /tmp/left; echo home > ~/.left; git config --global user.name planted";
 const LOOK: &str = "cat /tmp/left ~/.left 2>/dev/null || echo nothing";
@@ -56,7 +56,7 @@ async fn two_commands_of_one_client_share_tmp_and_home_and_another_client_does_n
 
 /// One client over HTTP, with a token and perhaps a session.
 struct OverHttp<'a> {
-    server: &'a Server,
+    server: &'a Served,
     token: &'a str,
     session: Option<String>,
 }
@@ -76,10 +76,10 @@ impl OverHttp<'_> {
             ]),
             None => {}
         }
-        http(self.server.address, (method, "/mcp"), &headers, &message.to_string()).await
+        http(self.server.address("address"), (method, "/mcp"), &headers, &message.to_string()).await
     }
 
-    async fn open(server: &Server, token: &str) -> String {
+    async fn open(server: &Served, token: &str) -> String {
         let client = OverHttp { server, token, session: None };
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
@@ -114,7 +114,7 @@ async fn each_session_over_http_has_its_own_and_calls_without_one_share_their_to
     let workspace = TempWorkspace::new();
     let program = program(&workspace);
     let ((one, key), (two, _)) = (token(&program, &[]), token(&program, &[]));
-    let server = Server::start(&program, &[]);
+    let server = Served::start(&program, &[]);
     let of = |token, session| OverHttp { server: &server, token, session };
     let first = of(&one, Some(OverHttp::open(&server, &one).await));
     let second = of(&one, Some(OverHttp::open(&server, &one).await));

@@ -107,8 +107,10 @@ fn asking_for(workspace: &TempWorkspace, url: &str, expire_seconds: u32) -> Prog
 }
 
 fn ask(program: &Program, command: &str) -> String {
-    let said = program.run(&["--json", "call", "bash", &json!({ "command": command }).to_string()]).json();
-    said["data"]["approvalId"].as_str().unwrap().to_owned()
+    let ran = program.run(&["--json", "call", "bash", &json!({ "command": command }).to_string()]);
+    let id = ran.json()["data"]["approvalId"].as_str().map(str::to_owned);
+    assert!(id.is_some(), "{ran:?}");
+    id.unwrap()
 }
 
 /// Ends a program as an operator does; what it wrote to standard error.

@@ -15,4 +15,5 @@ mod metrics;
 mod oauth;
 mod openapi;
 mod rig;
+mod tenants;
 mod tokens;
