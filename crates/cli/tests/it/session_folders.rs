@@ -139,6 +139,26 @@ async fn each_session_over_http_has_its_own_and_calls_without_one_share_their_to
     assert!(!is_marked(&mark), "the server has ended");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn who_fills_them_is_told_what_is_full_and_what_to_do() {
+    let workspace = TempWorkspace::new();
+    workspace.write_beside("config.toml", "[commands]\ntmp = '16M'\ntmp_files = 1000\nsession_folders = 4\n");
+    let program = program(&workspace).argument("--config").argument(workspace.beside("config.toml"));
+    let mut host = McpProcess::open(&program, &["--profile", "developer"], Era::Session).await;
+    for (fills, told) in [
+        ("head -c 20M /dev/zero > /tmp/f", "`/tmp` held more than its limit of 16 MiB or 1000 files (limit"),
+        ("head -c 20M /dev/zero > ~/f", "`~` held more than its limit of 16 MiB or 1000 files (limit"),
+        ("head -c 90M /dev/zero > ~/f", "`~` held more than its limit of 16 MiB or 1000 files, and was emptied (limit"),
+    ] {
+        let full = host.call("bash", json!({ "command": format!("{fills}; sleep 1000") })).await;
+        let text = full["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains(told) && text.contains("hint: "), "{text}");
+        assert_eq!(full["structuredContent"]["error"]["kind"], "limit", "{full}");
+        assert_eq!(said(&mut host, "rm -f /tmp/f ~/f; ls /tmp ~ | grep -w f || echo room").await, "room\n", "{fills}");
+    }
+    assert!(host.close().await.success());
+}
+
 /// A host that is killed leaves them to the next one.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_killed_host_left_the_next_one_removes() {
