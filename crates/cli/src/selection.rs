@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::Usage;
@@ -23,12 +24,12 @@ const RANKS: &[&str] = &["high", "medium", "low"];
 pub(crate) type Column = (&'static str, &'static [&'static str]);
 
 /// What was typed.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Selection {
+    /// With its `-`.
     sort: Option<String>,
-    descending: bool,
     reverse: bool,
-    conditions: Vec<Condition>,
+    conditions: Vec<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -69,30 +70,46 @@ pub(crate) fn options(command: Command) -> Command {
                 .long("where")
                 .value_name("FIELD=VALUE")
                 .action(ArgAction::Append)
-                .help("Only where a field has this value; `FIELD!=VALUE`: has another; `FIELD~TEXT`: contains it. Several times: all of them")
+                .help(
+                    "Only where a field has this value; `FIELD!=VALUE`: has another; `FIELD~TEXT`: contains it. Several \
+                     times: all of them",
+                )
                 .help_heading(heading),
         )
 }
 
+impl clap::FromArgMatches for Selection {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self::of(matches))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::of(matches);
+        Ok(())
+    }
+}
+
+impl clap::Args for Selection {
+    fn augment_args(command: Command) -> Command {
+        options(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        options(command)
+    }
+}
+
 impl Selection {
     /// Of a command that may have the options.
-    pub(crate) fn of(matches: &ArgMatches) -> anyhow::Result<Self> {
+    pub(crate) fn of(matches: &ArgMatches) -> Self {
         if matches.try_get_one::<bool>(REVERSE).is_err() {
-            return Ok(Self::default());
+            return Self::default();
         }
-        let typed = matches.get_one::<String>(SORT).map(String::as_str);
-        let (sort, descending) = match typed.map(|field| (field, field.strip_prefix('-'))) {
-            None => (None, false),
-            Some((_, Some(field))) => (Some(field), true),
-            Some((field, None)) => (Some(field), false),
-        };
-        let conditions = matches.get_many::<String>(WHERE).into_iter().flatten();
-        Ok(Self {
-            sort: sort.map(str::to_owned),
-            descending,
+        Self {
+            sort: matches.get_one::<String>(SORT).cloned(),
             reverse: matches.get_flag(REVERSE),
-            conditions: conditions.map(|text| Condition::read(text)).collect::<anyhow::Result<_>>()?,
-        })
+            conditions: matches.get_many::<String>(WHERE).into_iter().flatten().cloned().collect(),
+        }
     }
 
     /// Whether the list is to be another than the one that was answered.
@@ -100,29 +117,65 @@ impl Selection {
         *self != Self::default()
     }
 
-    /// Those that are selected, in their order. `known` are further names of fields, which no item needs to have.
+    /// Those of some items that are selected, in their order.
     ///
     /// # Errors
-    /// A name is that of no field.
+    /// As [`Selection::order`].
+    pub(crate) fn of_items<T: Serialize>(&self, items: Vec<T>, columns: &[Column]) -> anyhow::Result<Vec<T>> {
+        if !self.is_any() {
+            return Ok(items);
+        }
+        let values: Vec<Value> = items.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
+        let order = self.order(&values, columns, &[])?;
+        Ok(picked(items, &order))
+    }
+
+    /// As [`Selection::of_items`]. `known` are further names of fields, which no item needs to have.
+    ///
+    /// # Errors
+    /// As [`Selection::order`].
     pub(crate) fn apply(&self, items: &mut Vec<Value>, columns: &[Column], known: &[String]) -> anyhow::Result<()> {
+        let order = self.order(items, columns, known)?;
+        *items = picked(std::mem::take(items), &order);
+        Ok(())
+    }
+
+    /// The places of those that are selected, in their order.
+    ///
+    /// # Errors
+    /// A name is that of no field, or a condition is none.
+    fn order(&self, items: &[Value], columns: &[Column], known: &[String]) -> anyhow::Result<Vec<usize>> {
         let there = Known::of(items, columns, known);
-        let conditions = self.conditions.iter().map(|condition| Ok((condition, there.field(&condition.field)?)));
-        let conditions: Vec<(&Condition, Field)> = conditions.collect::<anyhow::Result<_>>()?;
-        let sort = self.sort.as_deref().map(|name| there.field(name)).transpose()?;
-        items.retain(|item| conditions.iter().all(|(condition, field)| condition.holds(&field.values(item))));
-        if let Some(field) = sort {
+        let conditions = self.conditions.iter().map(|text| {
+            let condition = Condition::read(text)?;
+            let field = there.field(&condition.field)?;
+            Ok((condition, field))
+        });
+        let conditions: Vec<(Condition, Field)> = conditions.collect::<anyhow::Result<_>>()?;
+        let fits = |at: &usize| conditions.iter().all(|(condition, field)| condition.holds(&field.values(&items[*at])));
+        let mut order: Vec<usize> = (0..items.len()).filter(fits).collect();
+        if let Some(name) = &self.sort {
+            let descending = name.starts_with('-');
+            let field = there.field(name.strip_prefix('-').unwrap_or(name))?;
+            let value = |at: &usize| field.values(&items[*at]).first().copied();
             // What has no such field comes last, whichever way it is sorted. Equal ones keep their order.
-            items.sort_by(|one, other| match (field.values(one).first(), field.values(other).first()) {
-                (Some(one), Some(other)) if self.descending => compared(other, one),
+            order.sort_by(|one, other| match (value(one), value(other)) {
+                (Some(one), Some(other)) if descending => compared(other, one),
                 (Some(one), Some(other)) => compared(one, other),
                 (one, other) => other.is_some().cmp(&one.is_some()),
             });
         }
         if self.reverse {
-            items.reverse();
+            order.reverse();
         }
-        Ok(())
+        Ok(order)
     }
+}
+
+/// The items at some places, each of which is named once at most.
+fn picked<T>(items: Vec<T>, order: &[usize]) -> Vec<T> {
+    let mut items: Vec<Option<T>> = items.into_iter().map(Some).collect();
+    order.iter().filter_map(|at| items[*at].take()).collect()
 }
 
 impl Condition {
@@ -273,8 +326,9 @@ mod tests {
         .to_vec();
         let command = options(clap::Command::new("list"));
         let matches = command.try_get_matches_from([&["list"], typed].concat()).unwrap();
-        let selection = Selection::of(&matches).map_err(|error| error.to_string())?;
-        selection.apply(&mut items, COLUMNS, &["dueDate".to_owned()]).map_err(|error| error.to_string())?;
+        Selection::of(&matches)
+            .apply(&mut items, COLUMNS, &["dueDate".to_owned()])
+            .map_err(|error| error.to_string())?;
         let ids: Vec<&str> =
             items.iter().map(|item| item["id"].as_str().unwrap().trim_start_matches("TASK-")).collect();
         Ok(ids.join(" "))

@@ -312,7 +312,7 @@ pub(crate) async fn run(family: &str, matches: &ArgMatches) -> anyhow::Result<Ex
     let registry = toolhost::registry(&toolhost_store::Database::default())?;
     let info = &registry.get(&tool).context("the command belongs to no tool")?.info;
     let arguments = arguments(info, matches)?;
-    let selection = Selection::of(matches)?;
+    let selection = Selection::of(matches);
     let made = match selection.is_any() {
         true => selected(&settings, info, arguments, &selection).await?,
         false => call::make(&settings, &tool, arguments, "all", false).await?,

@@ -15,6 +15,7 @@ use toolhost_store::{Ask, AskPage, AskState, AskSummary};
 use crate::asks::{ended, state, word};
 use crate::attention::AttentionFlags;
 use crate::hosting::key_of;
+use crate::selection::{Column, Selection};
 use crate::settings::Settings;
 use crate::terminal::{self, EditRules, Terminal};
 use crate::webhook::{self, Notifying, Watched};
@@ -23,6 +24,11 @@ use crate::{EXIT_FAILED, Usage, print, projects, wire};
 
 /// Lines of a list.
 const SHOWN_MAX: i64 = 200;
+/// Asks that are looked through for those that are selected.
+const SELECTED_FROM_MAX: i64 = 10_000;
+/// Columns that are not called as their fields.
+const COLUMNS: &[Column] =
+    &[("id", &["number"]), ("who", &["persona"]), ("until", &["expiresAtMs"]), ("what", &["summary"])];
 /// Most that are named where one has to be chosen.
 const NAMED_MAX: usize = 5;
 /// Most that are answered at once.
@@ -49,6 +55,8 @@ enum Command {
         /// Of each project of this machine, not only of this one
         #[arg(long)]
         all_projects: bool,
+        #[command(flatten)]
+        selection: Selection,
     },
     /// Show one: the real effect, or the text
     Show {
@@ -125,8 +133,8 @@ struct AnswerFlags {
 }
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
-    if let Command::List { all, all_projects: true } = args.command {
-        return list_everywhere(all, settings).await;
+    if let Command::List { all, all_projects: true, selection } = &args.command {
+        return list_everywhere(*all, selection, settings).await;
     }
     if let Command::WebhookTest = args.command {
         let (origin, status) = webhook::test(settings).await?;
@@ -139,7 +147,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let answers = wire::open_answers(settings).await?;
     let code = match args.command {
         Command::WebhookTest => ExitCode::SUCCESS,
-        Command::List { all, .. } => list(&answers, all, settings.json).await?,
+        Command::List { all, selection, .. } => list(&answers, all, &selection, settings.json).await?,
         Command::Show { id, all } => show(&answers, number(&id)?, all, settings.json).await?,
         Command::Decide(decide) => decide_all(&answers, &decide, settings).await?,
         Command::Watch { attention } => {
@@ -202,13 +210,15 @@ async fn show(answers: &Answers, number: i64, all: bool, json: bool) -> anyhow::
 }
 
 /// The asks of one project, and how many there are beyond.
-async fn page(answers: &Answers, all: bool) -> anyhow::Result<AskPage> {
+async fn page(answers: &Answers, all: bool, selection: &Selection) -> anyhow::Result<AskPage> {
     let (asks, project) = (answers.queue.asks(), answers.person.project_id);
-    Ok(if all { asks.newest(project, SHOWN_MAX).await? } else { asks.open_after(project, 0, SHOWN_MAX).await? })
+    let most = if selection.is_any() { SELECTED_FROM_MAX } else { SHOWN_MAX };
+    let page = if all { asks.newest(project, most).await? } else { asks.open_after(project, 0, most).await? };
+    Ok(AskPage { asks: selection.of_items(page.asks, COLUMNS)?, more: page.more })
 }
 
-async fn list(answers: &Answers, all: bool, json: bool) -> anyhow::Result<ExitCode> {
-    let page = page(answers, all).await?;
+async fn list(answers: &Answers, all: bool, selection: &Selection, json: bool) -> anyhow::Result<ExitCode> {
+    let page = page(answers, all, selection).await?;
     if json {
         print::json(&page.asks)?;
     } else if page.asks.is_empty() {
@@ -224,7 +234,7 @@ async fn list(answers: &Answers, all: bool, json: bool) -> anyhow::Result<ExitCo
 }
 
 /// The same of each project whose folder is there. One that cannot be read is told, and hides no other.
-async fn list_everywhere(all: bool, settings: &Settings) -> anyhow::Result<ExitCode> {
+async fn list_everywhere(all: bool, selection: &Selection, settings: &Settings) -> anyhow::Result<ExitCode> {
     let (mut rows, mut values, mut more, mut failed) = (Vec::new(), Vec::new(), 0, false);
     for found in projects::all(&settings.projects()?).await? {
         let root = found.root.display().to_string();
@@ -236,7 +246,7 @@ async fn list_everywhere(all: bool, settings: &Settings) -> anyhow::Result<ExitC
                 anyhow::bail!("{}: {problem}", found.state.display());
             }
             let answers = wire::open_answers(&settings.with_root(Some(found.root.clone()))).await?;
-            let page = page(&answers, all).await?;
+            let page = page(&answers, all, selection).await?;
             answers.connection.close().await?;
             Ok(page)
         };

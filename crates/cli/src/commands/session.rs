@@ -13,11 +13,16 @@ use super::run::conduct;
 use super::run::live::{Lines, Live};
 use super::run::{LimitFlags, ended};
 use crate::print::{self, BAD, DIM, GOOD, WARN, cell, paint};
+use crate::selection::{Column, Selection};
 use crate::settings::Settings;
 use crate::{Usage, model, personas, wire};
 
 /// Steps read at once.
 const PAGE: i64 = 200;
+/// Most sessions of a list.
+const LIST_MAX: i64 = 1000;
+/// Columns that are not called as their fields.
+const COLUMNS: &[Column] = &[("session", &["id"]), ("changed", &["updatedAtMs"]), ("goal", &["title"])];
 /// How often a session of another process is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -33,8 +38,10 @@ enum Action {
     /// The newest sessions and where they stand
     List {
         /// How many
-        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=LIST_MAX))]
         limit: i64,
+        #[command(flatten)]
+        selection: Selection,
     },
     /// One session: what was asked, how far it came, its calls
     Show { id: String },
@@ -72,7 +79,7 @@ enum Action {
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     match args.action {
         Action::Resume { id, message, model, limits } => resume(settings, &id, message, model, &limits).await,
-        Action::List { limit } => list(settings, limit).await,
+        Action::List { limit, selection } => list(settings, limit, &selection).await,
         Action::Show { id } => show(settings, &id).await,
         Action::Pause { id } => want(settings, &id, Signal::Pause).await,
         Action::Cancel { id } => want(settings, &id, Signal::Cancel).await,
@@ -96,9 +103,11 @@ async fn place(settings: &Settings, role: Role) -> anyhow::Result<Place> {
     Ok(Place { connection, project, sessions })
 }
 
-async fn list(settings: &Settings, limit: i64) -> anyhow::Result<ExitCode> {
+async fn list(settings: &Settings, limit: i64, selection: &Selection) -> anyhow::Result<ExitCode> {
     let place = place(settings, Role::Viewer).await?;
-    let found = place.sessions.list(place.project, limit).await?;
+    let read = if selection.is_any() { LIST_MAX } else { limit };
+    let mut found = selection.of_items(place.sessions.list(place.project, read).await?, COLUMNS)?;
+    found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     if settings.json {
         print::json(&found)?;
     } else if found.is_empty() {

@@ -89,3 +89,31 @@ fn a_table_fits_the_terminal() {
     // A program that reads the table has each cell as it is.
     assert!(run(&program, "ticket list").contains("a title with many words a title with many words"));
 }
+
+#[test]
+fn what_waits_for_people_is_sorted_and_filtered_too() {
+    let workspace = TempWorkspace::new();
+    workspace.write_beside(
+        "operator.toml",
+        "[approvals]\nhold_seconds = 0\n[[profiles.all.rules]]\ntool = 'bash'\ndecide = 'ask'\nwhy = 'a test'\n",
+    );
+    let program = program(&workspace).variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"));
+    for (tool, arguments) in [
+        ("bash", json!({ "command": "echo b" })),
+        ("human.ask", json!({ "question": "Well?" })),
+        ("bash", json!({ "command": "echo a" })),
+    ] {
+        program.run(&["call", tool, &arguments.to_string()]);
+    }
+    let numbers = |line: &str| -> Vec<i64> {
+        let told: Value = serde_json::from_str(&run(&program, &format!("--json review list {line}"))).unwrap();
+        told.as_array().unwrap().iter().map(|ask| ask["number"].as_i64().unwrap()).collect()
+    };
+    assert_eq!(numbers("--sort=-id"), [3, 2, 1]);
+    assert_eq!(numbers("--where kind=approval --sort what"), [3, 1]);
+    assert_eq!(numbers("--all --where tool!=bash"), [2]);
+    assert_eq!(numbers("--all --where tool=none"), Vec::<i64>::new());
+    let ran = program.run(&["review", "list", "--sort", "colour"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("no field `colour`"), "{ran:?}");
+    assert_eq!(run(&program, "session list --sort changed --where state=failed"), "");
+}
