@@ -17,6 +17,7 @@ mod facts;
 mod hmac;
 mod ids;
 mod journal;
+mod json_length;
 mod near;
 mod other_names;
 mod outcome;
@@ -45,6 +46,7 @@ pub use facts::{Approval, Callers, CommandArgument, Effect, Facts, Help, Trace, 
 pub use hmac::hmac_sha256;
 pub use ids::{CallId, IdSource, RandomIds};
 pub use journal::{Fate, Journal, JournalError, Signal};
+pub use json_length::json_bytes_at_most;
 pub use near::{
     NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, did_you_mean, is_slip_of, nearest, nearest_names, or_list,
 };

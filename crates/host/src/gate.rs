@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use toolhost_contract::workspace::{Tier, Workspace};
 use toolhost_contract::{
     Approval, Attachment, AttachmentContent, BoxFuture, Call, CallId, CallerKind, Effect, ErrorCode, ErrorKind, Made,
-    Meta, Outcome, OutcomeError, Revision, Scope, Success, ToolError, Trace,
+    Meta, Outcome, OutcomeError, Revision, Scope, Success, ToolError, Trace, json_bytes_at_most,
 };
 
 use crate::arguments::Arguments;
@@ -544,6 +544,9 @@ impl Gate {
     fn within_limit(&self, tool: &Registered, success: Success) -> Result<Success, ToolError> {
         let limit = self.state.config.limits.answer_bytes;
         let attached: usize = success.attachments.iter().map(Attachment::size).sum();
+        if success.text.len().max(json_bytes_at_most(&success.data)) + attached <= limit {
+            return Ok(success);
+        }
         let size = success.text.len().max(json_bytes(&success.data)) + attached;
         if size <= limit {
             return Ok(success);

@@ -19,7 +19,7 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -40,8 +40,10 @@ const LEFT_GRACE: Duration = Duration::from_millis(500);
 const REFUSALS_MAX: usize = 16;
 /// What most answers need. A text that grows is copied each time.
 const BUFFER_BYTES: usize = 16 * 1024;
-/// Bytes from which on an answer is measured before it is encoded.
+/// Bytes from which on an answer takes room while it is encoded, or is measured first where there is none.
 const MEASURED_FROM_BYTES: usize = 256 * 1024;
+/// The least room that is taken.
+const ROOM_BYTES_MIN: usize = 1024 * 1024;
 /// JSON-RPC 2.0, section 5.1.
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
@@ -298,9 +300,13 @@ where
         let message = with_next_step(message);
         let is_last = is_answer && slots.are_all_answered();
         let mut sending = Box::pin(async move {
-            let encoded = Encoded::start(&message)?;
+            let mut encoded = Encoded::start(&message, &slots)?;
             // A form may have to pass the answers that wait.
-            let room = if is_answer { slots.room(encoded.length).await } else { None };
+            let room = match encoded.room.take() {
+                Some(room) => Some(room),
+                None if is_answer => slots.room(encoded.length).await,
+                None => None,
+            };
             let mut bytes = encoded.finish(&message)?;
             drop(message);
             if let Some(slot) = &slot {
@@ -384,22 +390,31 @@ fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     }
 }
 
-/// A message as JSON. One that is long is only measured until there is room for it.
-struct Encoded {
-    /// The whole message; empty if it is longer than [`MEASURED_FROM_BYTES`].
+/// A message as JSON. One that is long is only measured until there is room for it; most often there is, and it is encoded once.
+struct Encoded<'s> {
+    slots: &'s Slots,
+    /// The whole message; empty if there was no room for it.
     bytes: Vec<u8>,
     length: usize,
+    /// For [`Encoded::bytes`], where they are more than [`MEASURED_FROM_BYTES`].
+    room: Option<OwnedSemaphorePermit>,
+    /// There was no room, and the message is measured.
+    is_measured: bool,
 }
 
-impl Encoded {
-    fn start(message: &TxJsonRpcMessage<RoleServer>) -> serde_json::Result<Self> {
-        let mut encoded = Self { bytes: Vec::with_capacity(BUFFER_BYTES), length: 0 };
+impl<'s> Encoded<'s> {
+    fn start(message: &TxJsonRpcMessage<RoleServer>, slots: &'s Slots) -> serde_json::Result<Self> {
+        let bytes = Vec::with_capacity(BUFFER_BYTES);
+        let mut encoded = Self { slots, bytes, length: 0, room: None, is_measured: false };
         serde_json::to_writer(&mut encoded, message)?;
+        if let Some(room) = &mut encoded.room {
+            drop(room.split(room.num_permits().saturating_sub(encoded.length)));
+        }
         Ok(encoded)
     }
 
     fn finish(self, message: &TxJsonRpcMessage<RoleServer>) -> serde_json::Result<Vec<u8>> {
-        if self.length <= MEASURED_FROM_BYTES {
+        if !self.is_measured {
             return Ok(self.bytes);
         }
         // With its newline.
@@ -407,15 +422,36 @@ impl Encoded {
         serde_json::to_writer(&mut bytes, message)?;
         Ok(bytes)
     }
+
+    /// Takes room for a longer message. Without it, what is encoded so far is given up.
+    fn grow(&mut self) {
+        // Twice as much each time, so that what is encoded is not copied often.
+        let more = self.slots.room_now(self.length.max(ROOM_BYTES_MIN));
+        match (more, &mut self.room) {
+            (Some(more), Some(room)) => room.merge(more),
+            (Some(more), room) => *room = Some(more),
+            (None, _) => (self.is_measured, self.bytes, self.room) = (true, Vec::new(), None),
+        }
+        if !self.is_measured {
+            // No more memory than there is room for.
+            self.bytes.reserve_exact(self.held() + 1 - self.bytes.len());
+        }
+    }
+
+    /// Bytes that may be encoded.
+    fn held(&self) -> usize {
+        self.room.as_ref().map_or(MEASURED_FROM_BYTES, OwnedSemaphorePermit::num_permits)
+    }
 }
 
-impl std::io::Write for Encoded {
+impl std::io::Write for Encoded<'_> {
     fn write(&mut self, part: &[u8]) -> std::io::Result<usize> {
         self.length += part.len();
-        if self.length <= MEASURED_FROM_BYTES {
+        if !self.is_measured && self.length > self.held() {
+            self.grow();
+        }
+        if !self.is_measured {
             self.bytes.extend_from_slice(part);
-        } else {
-            self.bytes = Vec::new();
         }
         Ok(part.len())
     }
@@ -587,6 +623,8 @@ fn id_in_head(line: &[u8]) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use rmcp::model::{CallToolResult, ContentBlock, ServerResult};
+
     use super::*;
 
     #[test]
@@ -596,6 +634,29 @@ mod tests {
         assert_eq!(values_in(many.as_bytes()), MESSAGE_VALUES_MAX + 2);
         let text = format!(r#"{{"a":"\"{}","b":1}}"#, ",".repeat(MESSAGE_VALUES_MAX));
         assert_eq!(values_in(text.as_bytes()), 3);
+    }
+
+    #[tokio::test]
+    async fn a_long_answer_is_the_same_whether_there_is_room_at_once_or_not() {
+        let slots = Slots::new(1);
+        for lines in [1, 100_000, 2_000_000] {
+            let text = ContentBlock::text("\n".repeat(lines));
+            let message = TxJsonRpcMessage::<RoleServer>::response(
+                ServerResult::CallToolResult(CallToolResult::success(vec![text])),
+                RequestId::Number(1),
+            );
+            let whole = serde_json::to_vec(&message).expect("a message is JSON");
+            let encoded = Encoded::start(&message, &slots).expect("a message is JSON");
+            let room = encoded.room.as_ref().map(OwnedSemaphorePermit::num_permits);
+            assert_eq!(room, (whole.len() > MEASURED_FROM_BYTES).then_some(whole.len()), "exactly what it takes");
+            assert!(encoded.finish(&message).is_ok_and(|bytes| bytes == whole), "{lines}");
+            let all = slots.room(usize::MAX).await;
+            let encoded = Encoded::start(&message, &slots).expect("a message is JSON");
+            assert!(encoded.room.is_none() && encoded.length == whole.len(), "{lines}");
+            assert!(encoded.bytes.len() <= MEASURED_FROM_BYTES, "it is only measured");
+            assert!(encoded.finish(&message).is_ok_and(|bytes| bytes == whole), "{lines}");
+            drop(all);
+        }
     }
 
     #[test]

@@ -157,6 +157,11 @@ impl Slots {
         Arc::clone(&self.inner.unwritten).acquire_many_owned(bytes).await.ok()
     }
 
+    /// The same where there is room now.
+    pub(crate) fn room_now(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.inner.unwritten).try_acquire_many_owned(u32::try_from(bytes).ok()?).ok()
+    }
+
     /// Returns when something may be free that was not.
     pub(crate) async fn freed(&self) {
         self.inner.freed.notified().await;

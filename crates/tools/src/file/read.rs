@@ -433,14 +433,20 @@ impl File {
         }
         let last = first + count.saturating_sub(1);
         let more = end < self.text.len();
+        let mut file = self;
+        let content = match (start, more) {
+            // The whole file, without a copy.
+            (0, false) => std::mem::take(&mut file.text),
+            _ => file.text[start..end].to_owned(),
+        };
         Ok(Shown {
-            content: self.text[start..end].to_owned(),
+            content,
             first_line: Some(first),
             last_line: Some(last),
             truncated: more || start > 0,
             next_offset: (more && last < total).then_some(last + 1),
             note,
-            ..self.described(View::Full, Some(total))
+            ..file.described(View::Full, Some(total))
         })
     }
 
