@@ -56,6 +56,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
         ensure!(!scored.is_empty(), "the suite scores nothing for {era}");
         let ran = run_suite(&folder, era, address)?;
         let (line, is_expected) = show(era, &scored, &ran);
+        show_not_scored(&table::not_scored(&requirements), &ran);
         is_whole &= is_expected;
         summary.push(line);
     }
@@ -92,6 +93,15 @@ fn show(era: &str, scored: &[String], ran: &Ran) -> (String, bool) {
         println!("{:<12}{scenario:<48}SURPRISE: the table names it, and the suite does not score it", "");
     }
     (format!("{era}: {passed} of {} pass, {cannot} cannot apply", scored.len()), is_expected)
+}
+
+/// Prints what became of the scenarios that decide nothing.
+fn show_not_scored(scenarios: &[String], ran: &Ran) {
+    let passes = |checks: &Vec<Value>| !checks.is_empty() && !checks.iter().any(|check| check["status"] == "FAILURE");
+    let (passed, others): (Vec<&str>, Vec<&str>) =
+        scenarios.iter().map(String::as_str).partition(|scenario| ran.get(*scenario).is_some_and(passes));
+    println!("{:<12}not scored, passed: {}", "", passed.join(", "));
+    println!("{:<12}not scored, failed: {}", "", others.join(", "));
 }
 
 fn passing(checks: &[Value]) -> usize {

@@ -87,9 +87,19 @@ pub(crate) fn scored(requirements: &str) -> Vec<String> {
     lines.map_while(|line| line.strip_prefix("  - ")).map(str::to_owned).collect()
 }
 
+/// The scenarios for servers that are run and not scored: extensions, and what came after the revision.
+pub(crate) fn not_scored(requirements: &str) -> Vec<String> {
+    let lines: Vec<&str> = requirements.lines().skip_while(|line| *line != "not_scored:").collect();
+    let of_server = |pair: &[&str]| {
+        let name = pair[0].strip_prefix("  - scenario: ").filter(|_| pair[1].trim() == "leg: server");
+        name.map(str::to_owned)
+    };
+    lines.windows(2).filter_map(of_server).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Exempt, Verdict, scored, unknown, verdict};
+    use super::{Exempt, Verdict, not_scored, scored, unknown, verdict};
     use serde_json::{Value, json};
 
     const TABLE: &[Exempt] = &[Exempt { era: "e", scenario: "cannot", checks: &["a", "b"], reason: "why" }];
@@ -130,8 +140,11 @@ mod tests {
 
     #[test]
     fn the_scored_scenarios_are_those_for_servers() {
-        let requirements =
-            "# server:\nserver:\n  - one\n  - two\n\nclient:\n  - three\n\nnot_scored:\n  - scenario: four\n";
+        let requirements = "# server:\nserver:\n  - one\n  - two\n\nclient:\n  - three\n\nnot_scored:\n";
+        let client = "  - scenario: four\n    leg: client\n    reason: r\n";
+        let server = "  - scenario: five\n    leg: server\n    reason: r\n";
+        let requirements = &[requirements, client, server].concat();
         assert_eq!(scored(requirements), ["one", "two"]);
+        assert_eq!(not_scored(requirements), ["five"]);
     }
 }
