@@ -231,6 +231,9 @@ struct Approvals {
     /// Whether the agent's client may answer for the person, where it can ask one.
     #[serde(default)]
     client: bool,
+    /// Whether a call may only be allowed by somebody else than the user in whose name it is made.
+    #[serde(default)]
+    second_person: bool,
 }
 
 /// How a client is served.
@@ -643,7 +646,7 @@ fn asking(flag: Option<UnattendedFlag>, file: &Approvals) -> anyhow::Result<Aski
         None | Some(UnattendedFlag::Wait) => Unattended::Wait,
         Some(UnattendedFlag::Deny) => Unattended::Deny,
     };
-    let mut asking = Asking { unattended, ..Asking::default() };
+    let mut asking = Asking { unattended, second_person: file.second_person, ..Asking::default() };
     if let Some(seconds) = file.expire_seconds {
         if !(1..=EXPIRE_SECONDS_MAX).contains(&seconds) {
             bail!("the configuration's approvals.expire_seconds is {seconds}; it goes from 1 to {EXPIRE_SECONDS_MAX}");

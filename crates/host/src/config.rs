@@ -49,6 +49,8 @@ pub struct Asking {
     pub unattended: Unattended,
     /// How long a call with nobody to show it to waits for an answer from elsewhere, before it comes back as pending.
     pub hold: Duration,
+    /// Whether a call that policy asks about may only be allowed by somebody else than its user.
+    pub second_person: bool,
     /// Limits on open asks, per session.
     pub limits: AskLimits,
 }
@@ -59,6 +61,7 @@ impl Default for Asking {
             lives_ms: ASK_LIVES_MS_DEFAULT,
             unattended: Unattended::Wait,
             hold: HOLD_DEFAULT,
+            second_person: false,
             limits: AskLimits::default(),
         }
     }

@@ -114,6 +114,11 @@ impl UnwrittenAnswer {
     }
 }
 
+/// Whether this user is one who may allow it at all.
+pub(crate) fn may_allow(user_id: i64, ask: &Ask, shown: &Shown) -> bool {
+    !shown.second_person || ask.user_id != user_id
+}
+
 /// `ask-7`
 pub fn ask_id(number: i64) -> String {
     format!("ask-{number}")
@@ -219,6 +224,16 @@ impl Queue {
     /// whole. Every way to an answer passes here.
     pub async fn check(&self, person: &Person, ask: &Ask, shown: &Shown, answer: &Answer) -> Result<(), ToolError> {
         shown.check(answer)?;
+        if answer.agrees() && !may_allow(person.user_id, ask, shown) {
+            let message = format!(
+                "{} is a call in the name of {}: somebody else has to allow it",
+                ask_id(ask.number),
+                visible(&person.name)
+            );
+            return Err(
+                ToolError::new(ErrorKind::Permission, message).hint("another editor or owner of the project can")
+            );
+        }
         if answer.agrees() { self.check_seen(person, ask, shown).await } else { Ok(()) }
     }
 

@@ -60,6 +60,9 @@ pub struct Shown {
     /// Which answers a review or a question can have.
     pub wanted: Option<Wanted>,
     pub round: i64,
+    /// Whether only somebody else than the user who asks may allow it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub second_person: bool,
 }
 
 /// Longest pattern of an argument that is repeated in a rule, characters.

@@ -109,7 +109,9 @@ async fn no_call_is_made_twice_and_no_acknowledged_one_is_lost_when_a_server_is_
         }
         made += found;
         let repeated = again.create(0, number, title).await;
-        assert_eq!((repeated.status, &repeated.body), (reply.status, &reply.body), "{title}");
+        assert_eq!(repeated.status, reply.status, "{title}: {repeated:?}");
+        // What is known of a call whose server died may be more by now.
+        assert!(reply.status == 409 || repeated.body == reply.body, "{title}: {repeated:?}");
     }
     assert!(made > told.len() / 2, "{made} of {}", told.len());
     let verified = named.run(&["--root", root.to_str().unwrap(), "audit", "verify"]);

@@ -11,7 +11,7 @@ use toolhost_store::{Ask, AskState, Entry};
 
 use crate::gate_state::GateState;
 use crate::hooks::Hooks;
-use crate::queue::{Decision, Presented, Presenter, Unattended, UnwrittenAnswer, ask_id, refusal, shown};
+use crate::queue::{Decision, Presented, Presenter, Unattended, UnwrittenAnswer, ask_id, may_allow, refusal, shown};
 use crate::shown::Shown;
 
 /// What came of asking people.
@@ -84,8 +84,10 @@ impl GateState {
         // The same call, perhaps in another host, may have asked it: then it waits for the answer, too.
         let is_ours = ask.call.get("id").and_then(Value::as_str) == Some(call.id.as_str());
         let mut listening = Some(listening);
-        if let Some(presenter) = &hooks.presenter {
-            let shown = shown(&ask)?;
+        // Who may not allow it is not asked where the call is made; it waits for another person.
+        let shown = shown(&ask)?;
+        let presenter = hooks.presenter.as_ref().filter(|to| may_allow(to.person().user_id, &ask, &shown));
+        if let Some(presenter) = presenter {
             tokio::select! {
                 presented = presenter.present(&ask, &shown) => match presented {
                     Presented::Decided(decision) => {
@@ -113,7 +115,7 @@ impl GateState {
             let state = if ask.state == AskState::Open { AskState::Withdrawn } else { ask.state };
             return Ok(AskResult::Row(Box::new(Ask { state, ..ask })));
         }
-        let hold = match (hooks.hold, &hooks.presenter) {
+        let hold = match (hooks.hold, presenter) {
             (Some(hold), _) => hold,
             // They have seen it and want to answer later.
             (None, Some(_)) => Duration::ZERO,

@@ -125,6 +125,7 @@ impl GateState {
         }
         let shown = Shown {
             kind: AskKind::Approval,
+            second_person: self.config.asking.second_person,
             summary,
             detail,
             left_out,
@@ -202,5 +203,6 @@ pub(crate) fn blank(call: &Call, tool: &Registered) -> Shown {
         editable: tool.info.facts.approval != Approval::Always,
         wanted: None,
         round: 1,
+        second_person: false,
     }
 }

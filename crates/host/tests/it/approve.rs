@@ -494,3 +494,30 @@ async fn the_queue_has_an_end() {
     other.arguments = json!({ "text": "one too many" });
     assert_eq!(house.run(other).await.error.unwrap().kind, ErrorKind::Limit);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_a_second_person_has_to_allow_whoever_asks_may_only_say_no() {
+    let (builder, watched) = house();
+    // Somebody is at the terminal of the call, and it is its own user.
+    let asking = Asking { second_person: true, ..waiting() };
+    let house = builder.person(SaysYes).asking(asking).build().await;
+    let call = house.request("probe.send", json!({ "text": "x" }));
+    let outcome = house.run(call.clone()).await;
+    assert_eq!(outcome.data["status"], "pending_approval", "{outcome:?}");
+    let refused = decide(&house, Answer::Allow).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Permission, "{refused:?}");
+    assert_eq!(watched.runs(), 0);
+    let people = house.store.people();
+    let other = people.add_user("other").await.unwrap();
+    people.set_role(house.project.id, other, toolhost_store::Role::Editor).await.unwrap();
+    let person = Person { user_id: other, project_id: house.project.id, name: "other".to_owned() };
+    let decision = Decision { answer: Answer::Allow, rule: None };
+    house.gate.queue().decide(&person, 1, decision, "test").await.unwrap();
+    let ran = house.run(again(&house, &call)).await;
+    assert!(ran.ok && watched.runs() == 1, "{ran:?}");
+    // A no needs nobody else.
+    let call = house.request("probe.send", json!({ "text": "y" }));
+    assert_eq!(house.run(call).await.data["approvalId"], "ask-2");
+    let decision = Decision { answer: Answer::Deny { comment: None }, rule: None };
+    house.gate.queue().decide(&house.owner(), 2, decision, "test").await.unwrap();
+}
