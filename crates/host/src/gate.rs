@@ -183,7 +183,9 @@ impl Gate {
         if tokio::time::timeout(CLOSING_MAX, self.settle()).await.is_err() {
             tracing::error!("calls are still under way at the end of the host");
         }
-        self.state.config.executor.close().await;
+        if tokio::time::timeout(CLOSING_MAX, self.state.config.executor.close()).await.is_err() {
+            tracing::error!("the folders of sessions hold so much that the next host has to remove the rest");
+        }
     }
 
     /// Runs a call to its end, or until it answers and goes on in the background.

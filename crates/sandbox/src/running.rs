@@ -240,7 +240,7 @@ impl Run {
         let waiting = (self.outputs.clone(), Arc::clone(&self.waiters));
         let root = self.started.child.pid().map(|pid| pid.as_raw_pid().cast_unsigned());
         let too_large = memory_exceeded(root, limit, Arc::clone(&self.plan), waiting);
-        let too_full = folders_exceeded(self.plan.session.clone());
+        let too_full = folders_exceeded(root, self.plan.session.clone());
         tokio::pin!(too_large, too_full);
         let end = loop {
             tokio::select! {
@@ -301,12 +301,12 @@ impl Run {
 }
 
 /// Ends when a private folder of a command's session holds more than it may; never where it has none.
-async fn folders_exceeded(folders: Option<Arc<Entered>>) -> FolderLimit {
+async fn folders_exceeded(root: Option<u32>, folders: Option<Arc<Entered>>) -> FolderLimit {
     let Some(folders) = folders else { return std::future::pending().await };
     loop {
         tokio::time::sleep(FOLDERS_EVERY).await;
         let looked = Arc::clone(&folders);
-        if let Ok(Some(limit)) = tokio::task::spawn_blocking(move || looked.look()).await {
+        if let Ok(Some(limit)) = tokio::task::spawn_blocking(move || looked.look(root)).await {
             return limit;
         }
     }

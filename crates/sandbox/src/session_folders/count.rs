@@ -8,10 +8,17 @@ use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 use std::io::Result;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
+/// How the kernel ends the name of an open file that has none any more.
+const UNLINKED: &[u8] = b" (deleted)";
+/// Most open files that are looked at.
+const DESCRIPTORS_MAX: usize = 200_000;
 /// The unit of `st_blocks`.
 const BLOCK_BYTES: u64 = 512;
 
@@ -78,6 +85,23 @@ pub(super) fn count(top: OwnedFd, enough: Size, open_up: bool) -> Result<Counted
         }
     }
     Ok(Counted { size: counting.size, is_whole: counting.is_whole })
+}
+
+/// Bytes of files that lie, or lay, below one of these folders, have no name any more, and are open in one of the processes.
+pub(super) fn unlinked_bytes(processes: &[u32], folders: &[PathBuf]) -> u64 {
+    let open =
+        processes.iter().flat_map(|pid| std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten());
+    let mut seen = HashSet::new();
+    let sizes = open.take(DESCRIPTORS_MAX).filter_map(|entry| {
+        // Nothing else is asked for its size: a network's file may not answer.
+        let target = std::fs::read_link(entry.path()).ok()?;
+        let is_there = folders.iter().any(|folder| target.starts_with(folder))
+            && target.as_os_str().as_bytes().ends_with(UNLINKED);
+        let file = is_there.then(|| std::fs::metadata(entry.path()).ok())??;
+        let is_new = file.nlink() == 0 && seen.insert((file.dev(), file.ino()));
+        is_new.then(|| file.blocks().saturating_mul(BLOCK_BYTES))
+    });
+    sizes.sum()
 }
 
 struct Counting {

@@ -22,6 +22,7 @@ use self::count::Size;
 use self::points::Points;
 use self::watched::{Watched, Weighed};
 use crate::limits::Limits;
+use crate::memory;
 use crate::remover::{REMOVED_ENTRIES_MAX, Scratch, remove_some};
 
 /// How the names of these folders begin.
@@ -327,9 +328,11 @@ impl Entered {
         }
     }
 
-    /// Whether one of the folders holds more than it may. Blocks for as long as counting takes, where that is due.
-    pub(crate) fn look(&self) -> Option<FolderLimit> {
-        let over = self.folders.watched().look(|kind| self.folders.open(kind), false)?;
+    /// Whether one of the folders holds more than it may, while the processes below `root` run. Blocks for as long as counting takes, where
+    /// that is due.
+    pub(crate) fn look(&self, root: Option<u32>) -> Option<FolderLimit> {
+        let unlinked = |kind| root.map_or(0, |root| count::unlinked_bytes(&memory::tree(root), &self.paths(kind)));
+        let over = self.folders.watched().look(|kind| self.folders.open(kind), unlinked, false)?;
         Some(self.told(&over, false))
     }
 
@@ -344,7 +347,7 @@ impl Entered {
     pub(crate) fn look_last(&self) -> Option<FolderLimit> {
         let mut watched = self.folders.watched();
         let is_last = watched.running == 1;
-        let over = watched.look(|kind| self.folders.open(kind), is_last)?;
+        let over = watched.look(|kind| self.folders.open(kind), |_| 0, is_last)?;
         let emptied = over.is_far && is_last;
         if emptied {
             if let Err(error) = self.folders.empty(over.kind) {
@@ -353,6 +356,17 @@ impl Entered {
             watched.emptied(over.kind);
         }
         Some(self.told(&over, emptied))
+    }
+
+    /// How the kernel may name one of the folders.
+    fn paths(&self, kind: Kind) -> [PathBuf; 2] {
+        let real = self.folders.scratch.path().join(kind.name());
+        let seen = match (&self.folders.making.mounted_home, kind) {
+            (None, _) => real.clone(),
+            (Some(_), Kind::Tmp) => PathBuf::from("/tmp"),
+            (Some(home), Kind::Home) => home.clone(),
+        };
+        [real, seen]
     }
 
     fn told(&self, over: &Weighed, emptied: bool) -> FolderLimit {

@@ -97,7 +97,13 @@ impl Watched {
     /// The first of the folders that holds more than it may.
     ///
     /// Blocks for as long as counting takes, where that is due. After the last command of several it is, if one may hold too much.
-    pub(super) fn look(&mut self, open: impl Fn(Kind) -> std::io::Result<OwnedFd>, is_last: bool) -> Option<Weighed> {
+    /// `unlinked` tells how many bytes processes hold there in files that have no name any more.
+    pub(super) fn look(
+        &mut self,
+        open: impl Fn(Kind) -> std::io::Result<OwnedFd>,
+        unlinked: impl Fn(Kind) -> u64,
+        is_last: bool,
+    ) -> Option<Weighed> {
         let far = far(self.limit);
         self.known.iter_mut().find_map(|known| {
             let folder = open(known.kind).ok()?;
@@ -109,6 +115,7 @@ impl Watched {
             };
             if is_due {
                 known.count(folder, far);
+                known.at_most.bytes = known.at_most.bytes.saturating_add(unlinked(known.kind));
             }
             let is_over = is_due && known.at_most.exceeds(known.allowed);
             is_over.then(|| Weighed { kind: known.kind, is_far: known.is_sure && known.at_most.exceeds(far) })

@@ -186,6 +186,9 @@ async fn a_command_that_fills_them_is_ended_and_the_next_one_can_make_room() {
         // In a folder that is closed to a host which is no other user.
         ("~", "mkdir ~/c ~/c/d; head -c 70M /dev/zero > ~/c/d/f; chmod 0 ~/c", "chmod 700 ~/c; rm -r ~/c"),
         ("/tmp", "chmod 300 $TMPDIR; head -c 70M /dev/zero > $TMPDIR/f", "rm $TMPDIR/f"),
+        // Without a name.
+        ("/tmp", "exec 3> $TMPDIR/f; rm $TMPDIR/f; head -c 70M /dev/zero >&3", "true"),
+        ("~", "exec 3> ~/f; rm ~/f; head -c 70M /dev/zero >&3", "true"),
         // One file with three names is one.
         ("/tmp", "cd $TMPDIR; head -c 70M /dev/zero > f; ln f g; ln f h", "cd $TMPDIR; rm f g h"),
     ];
