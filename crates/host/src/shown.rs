@@ -317,6 +317,7 @@ mod tests {
             editable: true,
             wanted: None,
             round: 1,
+            second_person: false,
         };
         for text in [shown.render(), shown.rule_text().unwrap()] {
             assert!(text.contains("\\u{202e}gpj.exe\\u{1b}[2K\\u{200b}\\u{d}$ rm"), "{text}");

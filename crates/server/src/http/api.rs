@@ -17,14 +17,12 @@ use toolhost_store::{Claim, Filter, KeyedCall};
 
 use super::audit_row::AuditRow;
 use super::auth::Principal;
-use super::envelope::{Reply, told};
+use super::envelope::{Reply, data, told};
 use super::events;
 use super::projects::OpenProject;
-use super::routes::{Asked, Input, Method, QueryName, Route, run};
+use super::routes::{Asked, DOOR, Input, Method, QueryName, Route, run};
 use super::token::Right;
 
-/// Where calls and decisions come from, as the audit names it.
-pub(crate) const DOOR: &str = "http";
 /// The header with the number that a caller chooses for a call.
 const KEY: &str = "idempotency-key";
 /// How often it is looked for the answer of a call that is waited for.
@@ -363,10 +361,6 @@ struct Verification {
     problems: Vec<String>,
 }
 
-pub(crate) fn data<T: Serialize>(data: &T) -> Result<Reply, ToolError> {
-    serde_json::to_value(data).map(Reply::ok).map_err(ToolError::internal)
-}
-
 fn person(principal: &Principal) -> Person {
     let (project_id, grant) = (principal.project.id, &principal.grant);
     Person { user_id: grant.user_id, project_id, name: grant.user.clone() }
@@ -397,17 +391,9 @@ async fn project(asked: Asked) -> Result<Reply, ToolError> {
     data(&about(&asked.principal).await?)
 }
 
-/// The profile of this name, which the token has.
-pub(crate) fn profile<'a>(principal: &'a Principal, name: Option<&str>) -> Result<&'a str, ToolError> {
-    principal.profile(name).ok_or_else(|| {
-        let has = principal.grant.profiles.join("`, `");
-        ToolError::new(ErrorKind::Permission, "the token has no such profile").hint(format!("it has `{has}`"))
-    })
-}
-
 async fn tools(asked: Asked) -> Result<Reply, ToolError> {
     let gate = &asked.principal.project.gate;
-    let name = profile(&asked.principal, asked.query.get("profile").map(String::as_str))?;
+    let name = asked.principal.granted_profile(asked.query.get("profile").map(String::as_str))?;
     let profile = gate.profile(name).map_err(ToolError::internal)?;
     let tools: Vec<_> = gate.tools_for_models(profile).map(|tool| ToolEntry::of(tool.summary())).collect();
     data(&tools)
@@ -416,7 +402,7 @@ async fn tools(asked: Asked) -> Result<Reply, ToolError> {
 async fn make_call(mut asked: Asked) -> Result<Reply, ToolError> {
     let request: CallRequest = asked.body()?;
     let (project, principal) = (&asked.principal.project, &asked.principal);
-    let profile = profile(principal, request.profile.as_deref())?.to_owned();
+    let profile = principal.granted_profile(request.profile.as_deref())?.to_owned();
     let key = asked.headers.get(KEY).map(|key| key.to_str().ok().and_then(call_id));
     let key = match key {
         Some(None) => {

@@ -12,9 +12,8 @@ use sha2::{Digest, Sha256};
 use toolhost_contract::{CONFIRM_SOURCE, Call, Caller, CallerKind, ErrorKind, Scope, ToolError, canonical_json};
 use toolhost_host::Hooks;
 
-use super::api::{DOOR, data};
-use super::envelope::Reply;
-use super::routes::{Asked, Input, Method, QueryName, Route, run};
+use super::envelope::{Reply, data};
+use super::routes::{Asked, DOOR, Input, Method, QueryName, Route, run};
 use super::token::Right;
 use super::work::{NewRun, Replaces, Stop, Target, Work};
 
@@ -470,7 +469,7 @@ async fn undo(asked: Asked) -> Result<Reply, ToolError> {
 
 async fn start(mut asked: Asked) -> Result<Reply, ToolError> {
     let request: SessionRequest = asked.body()?;
-    let profile = super::api::profile(&asked.principal, request.profile.as_deref())?.to_owned();
+    let profile = asked.principal.granted_profile(request.profile.as_deref())?.to_owned();
     let target = request.target.map(|target| Target {
         kind: target.kind,
         id: target.id,
@@ -492,7 +491,7 @@ async fn start(mut asked: Asked) -> Result<Reply, ToolError> {
 async fn own_session(asked: &Asked) -> Result<String, ToolError> {
     let (project, id) = (&asked.principal.project, asked.part("session"));
     let found = project.sessions.get(project.id, id).await?;
-    super::api::profile(&asked.principal, Some(&found.profile))?;
+    asked.principal.granted_profile(Some(&found.profile))?;
     Ok(found.id)
 }
 

@@ -88,6 +88,17 @@ impl Principal {
         }
     }
 
+    /// The same, or which there are.
+    ///
+    /// # Errors
+    /// If it has no such profile.
+    pub(crate) fn granted_profile(&self, name: Option<&str>) -> Result<&str, ToolError> {
+        self.profile(name).ok_or_else(|| {
+            let has = self.grant.profiles.join("`, `");
+            ToolError::new(ErrorKind::Permission, "the token has no such profile").hint(format!("it has `{has}`"))
+        })
+    }
+
     /// Whether it still may come in. A database that does not answer takes nobody's sessions away.
     pub(crate) async fn is_valid(&self) -> bool {
         match &self.grant.proof {

@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
+use serde::Serialize;
 use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, Outcome, ToolError};
 
@@ -41,6 +42,12 @@ impl Reply {
             Self::Raw(response) => response,
         }
     }
+}
+
+/// # Errors
+/// If the data are no JSON.
+pub(crate) fn data<T: Serialize>(data: &T) -> Result<Reply, ToolError> {
+    serde_json::to_value(data).map(Reply::ok).map_err(ToolError::internal)
 }
 
 /// The envelope of an outcome with its text, and its status.

@@ -16,6 +16,8 @@ use super::ends::Ends;
 use super::envelope::Reply;
 use super::token::Right;
 
+/// Where calls and decisions come from, as the audit names it.
+pub(crate) const DOOR: &str = "http";
 /// Where the API begins.
 pub(crate) const PREFIX: &str = "/api/v1";
 /// The parameter that names the project.
