@@ -90,7 +90,8 @@ pub(crate) async fn restore(args: RestoreArgs, settings: &Settings) -> anyhow::R
     let making = tempfile::Builder::new().prefix(RESTORING).tempdir_in(states)?;
     let (from, rows) = fill(making.path(), &args.file, &resolved.root).await?;
     // From here on nothing can be wrong with the copy.
-    let aside = if has { Some(put_aside(&resolved)?) } else { None };
+    // Without a database, something else may be left there.
+    let aside = if resolved.state.exists() { Some(put_aside(&resolved)?) } else { None };
     std::fs::rename(making.keep(), &resolved.state)
         .with_context(|| format!("{} cannot be made", resolved.state.display()))?;
     Known::new(&resolved.data, &resolved.state, &folder_name(&resolved.state)).has_database();

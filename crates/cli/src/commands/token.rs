@@ -113,11 +113,13 @@ impl Create {
 enum RightName {
     /// Call the tools of its profiles
     Call,
-    /// Read the project: asks, audit, sessions, members
+    /// Read the project: asks, audit, sessions, members, its workflow package
     Read,
-    /// Answer approvals and reviews in its user's name: never for an agent
+    /// Start sessions of models and steer them, at the operator's cost
+    Run,
+    /// Answer approvals and reviews and apply changes in its user's name: never for an agent
     Approve,
-    /// List and end tokens
+    /// Manage members, tokens and the whole package
     Manage,
 }
 
@@ -126,6 +128,7 @@ impl From<RightName> for Right {
         match name {
             RightName::Call => Self::Call,
             RightName::Read => Self::Read,
+            RightName::Run => Self::Run,
             RightName::Approve => Self::Approve,
             RightName::Manage => Self::Manage,
         }

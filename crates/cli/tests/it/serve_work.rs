@@ -15,7 +15,20 @@ struct Room {
     at: String,
 }
 
-const ALL: [&str; 9] = ["--profile", "all", "--right", "call", "--right", "read", "--right", "approve", "--right"];
+const ALL: [&str; 12] = [
+    "--profile",
+    "all",
+    "--right",
+    "call",
+    "--right",
+    "read",
+    "--right",
+    "run",
+    "--right",
+    "approve",
+    "--right",
+    "manage",
+];
 
 impl Room {
     fn new(config: &str) -> Self {
@@ -26,8 +39,7 @@ impl Room {
             std::fs::write(&file, config).unwrap();
             program = program.variable("TOOLHOST_CONFIG", &file);
         }
-        let rights: Vec<&str> = ALL.iter().chain(&["manage"]).copied().collect();
-        let (token, key) = token(&program, &rights);
+        let (token, key) = token(&program, &ALL);
         let server = Served::start(&program, &[]);
         Self { workspace, program, server, token, at: format!("/api/v1/projects/{key}") }
     }
@@ -166,7 +178,7 @@ async fn a_session_is_started_on_the_server_and_told_more() {
 async fn a_token_cannot_make_sessions_with_a_profile_that_it_has_not() {
     let workspace = TempWorkspace::new();
     let room = Room::new(&format!("model = \"{}\"\n", script(&workspace)));
-    let (small, _) = token(&room.program, &["--profile", "researcher"]);
+    let (small, _) = token(&room.program, &["--profile", "researcher", "--right", "run"]);
     let path = format!("{}/sessions", room.at);
     let body = json!({ "goal": "x", "profile": "developer" }).to_string();
     let refused = room.server.send(&small, ("POST", &path), &body).await;

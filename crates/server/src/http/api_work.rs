@@ -1,6 +1,6 @@
 //! The part of the API for what people do: packages, changes, sessions, members.
 //!
-//! What changes a package is a call of its tool, by the token's user as a person, through the gate. What is applied is what was previewed: a
+//! What changes a package is a call of its tool through the gate: staging by the token's agent, the rest by its user as a person. What is applied is what was previewed: a
 //! preview has a digest, and an apply that names another is refused.
 
 use axum::body::Body;
@@ -97,7 +97,7 @@ pub(crate) const ROUTES: &[Route] = &[
         method: Method::Post,
         path: "/projects/{project}/changes",
         name: "stageChange",
-        summary: "Stages a change set; nobody but its session sees it until it is applied",
+        summary: "Stages a change set, as the token's agent with its first profile; nobody but its session sees it until it is applied",
         right: Some(Right::Call),
         query: &[],
         body: Some(Input::Json(|| schema_for!(StageRequest).into())),
@@ -176,7 +176,7 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "/projects/{project}/sessions",
         name: "startSession",
         summary: "Starts a session of a model, which runs on this server",
-        right: Some(Right::Call),
+        right: Some(Right::Run),
         query: &[],
         body: Some(Input::Json(|| schema_for!(SessionRequest).into())),
         answer: Some(|| json!({ "type": "object" })),
@@ -187,7 +187,7 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "/projects/{project}/sessions/{session}/messages",
         name: "saySession",
         summary: "Goes on with a session of the token's user: with what is said, or as it was where nothing is",
-        right: Some(Right::Call),
+        right: Some(Right::Run),
         query: &[],
         body: Some(Input::Json(|| schema_for!(MessageRequest).into())),
         answer: Some(|| json!({ "type": "object" })),
@@ -198,7 +198,7 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "/projects/{project}/sessions/{session}/pause",
         name: "pauseSession",
         summary: "Stops a session after the call under way, wherever it runs",
-        right: Some(Right::Call),
+        right: Some(Right::Run),
         query: &[],
         body: None,
         answer: Some(|| json!({ "type": "object" })),
@@ -209,7 +209,7 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "/projects/{project}/sessions/{session}/cancel",
         name: "cancelSession",
         summary: "Ends a session for good, wherever it runs",
-        right: Some(Right::Call),
+        right: Some(Right::Run),
         query: &[],
         body: None,
         answer: Some(|| json!({ "type": "object" })),
@@ -220,7 +220,7 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "/projects/{project}/sessions/{session}/fork",
         name: "forkSession",
         summary: "Begins another session with all, or the first turns, of what one has come to",
-        right: Some(Right::Call),
+        right: Some(Right::Run),
         query: &[],
         body: Some(Input::Json(|| schema_for!(ForkRequest).into())),
         answer: Some(|| json!({ "type": "object" })),
@@ -339,26 +339,43 @@ fn user(asked: &Asked) -> &str {
     &asked.principal.grant.user
 }
 
+/// Calls a tool as the token's agent.
+async fn by_agent(asked: &Asked, tool: &str, arguments: Value) -> Result<Reply, ToolError> {
+    let grant = &asked.principal.grant;
+    let caller = Caller {
+        kind: CallerKind::Model,
+        door: DOOR.into(),
+        profile: asked.principal.granted_profile(None)?.to_owned(),
+        persona: grant.name.clone(),
+    };
+    Ok(called(asked, tool, arguments, Some(asked.principal.session()), caller).await)
+}
+
 /// Calls a tool as the token's user, a person.
 async fn by_person(asked: &Asked, tool: &str, arguments: Value) -> Reply {
-    let (project, grant) = (&asked.principal.project, &asked.principal.grant);
+    let caller = Caller {
+        kind: CallerKind::Person,
+        door: DOOR.into(),
+        profile: PROFILE_OF_PEOPLE.to_owned(),
+        persona: asked.principal.grant.user.clone(),
+    };
+    called(asked, tool, arguments, None, caller).await
+}
+
+async fn called(asked: &Asked, tool: &str, arguments: Value, session_id: Option<String>, caller: Caller) -> Reply {
+    let project = &asked.principal.project;
     let call = Call {
         id: project.ids.call_id(),
         tool: tool.to_owned(),
         arguments,
         scope: Scope {
-            user_id: grant.user_id,
+            user_id: asked.principal.grant.user_id,
             project_id: project.id,
-            session_id: None,
+            session_id,
             workflow_id: None,
             ticket_id: None,
         },
-        caller: Caller {
-            kind: CallerKind::Person,
-            door: DOOR.into(),
-            profile: PROFILE_OF_PEOPLE.to_owned(),
-            persona: grant.user.clone(),
-        },
+        caller,
     };
     Reply::Outcome(Box::new(project.gate.call(call, Hooks::default()).await))
 }
@@ -413,7 +430,7 @@ async fn changes(asked: Asked) -> Result<Reply, ToolError> {
 async fn stage(mut asked: Asked) -> Result<Reply, ToolError> {
     let StageRequest { session_id, change_set } = asked.body()?;
     let arguments = json!({ "sessionId": session_id, "changeSet": change_set });
-    Ok(by_person(&asked, "builder.change.stage", arguments).await)
+    by_agent(&asked, "builder.change.stage", arguments).await
 }
 
 /// What is shown of a change set, and its digest.

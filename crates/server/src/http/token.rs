@@ -16,22 +16,25 @@ const PLACE_BYTES: usize = 4;
 pub enum Right {
     /// Call the tools of its profiles, over MCP or the API.
     Call,
-    /// Read the project: asks, audit, sessions, members.
+    /// Read the project: asks, audit, sessions, members, its workflow package.
     Read,
-    /// Answer what people are asked, in its user's name.
+    /// Start sessions of models and steer them, at the operator's cost.
+    Run,
+    /// Answer what people are asked and apply changes of the package, in its user's name.
     Approve,
-    /// Manage members and tokens.
+    /// Manage members, tokens and the whole package.
     Manage,
 }
 
 impl Right {
-    pub const ALL: [Self; 4] = [Self::Call, Self::Read, Self::Approve, Self::Manage];
+    pub const ALL: [Self; 5] = [Self::Call, Self::Read, Self::Run, Self::Approve, Self::Manage];
 
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Call => "call",
             Self::Read => "read",
+            Self::Run => "run",
             Self::Approve => "approve",
             Self::Manage => "manage",
         }

@@ -11,7 +11,7 @@ use toolhost_testkit::{HttpReply, TokenKey};
 use crate::issuer::{ISSUER, Issuer};
 use crate::rig::{HOUR_MS, Rig, house};
 
-const RIGHTS: [&str; 4] = ["call", "read", "approve", "manage"];
+const RIGHTS: [&str; 5] = ["call", "read", "run", "approve", "manage"];
 
 /// Two projects, callers of the first, and what there is in the second.
 struct Tenants {
@@ -59,7 +59,7 @@ async fn tenants() -> Tenants {
     }
     let claims = json!({
         "iss": ISSUER, "sub": "editor", "aud": "https://tools.example", "exp": first.clock.unix_ms() / 1000 + 3600,
-        "scope": "toolhost:call toolhost:read toolhost:approve toolhost:manage toolhost:profile:all",
+        "scope": "toolhost:call toolhost:read toolhost:run toolhost:approve toolhost:manage toolhost:profile:all",
     });
     callers.push(("of the identity provider", key.token(&json!({ "alg": "EdDSA", "kid": "k" }), &claims)));
     let theirs = filled(&rig).await;
@@ -200,7 +200,6 @@ async fn mcp_of_somebody_else_s_project_is_not_there_in_either_protocol() {
     }
 }
 
-/// A value that no test of this file may see in an answer.
 #[tokio::test]
 async fn lists_hold_nothing_of_others() {
     let Tenants { rig, callers, theirs } = tenants().await;

@@ -67,7 +67,7 @@ async fn a_token_of_somebody_who_is_no_member_any_more_opens_nothing() {
 #[tokio::test]
 async fn a_token_is_for_what_its_rights_say_and_for_its_own_profiles() {
     let rig = Rig::one().await;
-    let rights = ["call", "read", "approve", "manage"];
+    let rights = ["call", "read", "run", "approve", "manage"];
     let paths = [
         ("GET", "/api/v1/projects/p0/tools", "call"),
         ("POST", "/api/v1/projects/p0/calls", "call"),
@@ -77,6 +77,22 @@ async fn a_token_is_for_what_its_rights_say_and_for_its_own_profiles() {
         ("POST", "/api/v1/projects/p0/asks/ask-1/decision", "approve"),
         ("GET", "/api/v1/projects/p0/tokens", "manage"),
         ("DELETE", "/api/v1/projects/p0/tokens/tok-1", "manage"),
+        ("POST", "/api/v1/projects/p0/changes", "call"),
+        ("GET", "/api/v1/projects/p0/changes", "read"),
+        ("GET", "/api/v1/projects/p0/changes/cs-1", "read"),
+        ("GET", "/api/v1/projects/p0/history", "read"),
+        ("GET", "/api/v1/projects/p0/package", "read"),
+        ("POST", "/api/v1/projects/p0/sessions", "run"),
+        ("POST", "/api/v1/projects/p0/sessions/as_1/messages", "run"),
+        ("POST", "/api/v1/projects/p0/sessions/as_1/pause", "run"),
+        ("POST", "/api/v1/projects/p0/sessions/as_1/cancel", "run"),
+        ("POST", "/api/v1/projects/p0/sessions/as_1/fork", "run"),
+        ("POST", "/api/v1/projects/p0/changes/cs-1/application", "approve"),
+        ("DELETE", "/api/v1/projects/p0/changes/cs-1", "approve"),
+        ("POST", "/api/v1/projects/p0/history/1/undo", "approve"),
+        ("PUT", "/api/v1/projects/p0/package", "manage"),
+        ("PUT", "/api/v1/projects/p0/members/x", "manage"),
+        ("DELETE", "/api/v1/projects/p0/members/x", "manage"),
     ];
     for right in rights {
         let others: Vec<&str> = rights.into_iter().filter(|other| *other != right).collect();
