@@ -404,7 +404,14 @@ impl Gate {
         if tool.info.facts.approval != Approval::ByPolicy {
             return Ok(false);
         }
-        let permit = self.state.config.queue.permit_for(call, &arguments.looked(tool)).await?;
+        let queue = &self.state.config.queue;
+        let mut permit = queue.permit_for(call, &arguments.looked(tool)).await?;
+        if let Some(found) = &permit
+            && self.state.config.asking.second_person
+            && !queue.is_of_another(found, call.scope.user_id).await?
+        {
+            permit = None;
+        }
         if let Some(permit) = &permit {
             record.decision =
                 Some(json!({ "policy": verdict, "rule": rule_id(permit.number), "by": permit.granted_by }));

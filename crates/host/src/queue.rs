@@ -353,6 +353,12 @@ impl Queue {
         self.permit_in(call.scope.project_id, &call.caller.profile, looked).await
     }
 
+    /// Whether another user than this one has made a rule. One that was made in a client, by whoever controls it, is nobody's.
+    pub(crate) async fn is_of_another(&self, permit: &Permit, user_id: i64) -> Result<bool, ToolError> {
+        let by = self.people.user(&permit.granted_by).await.map_err(ToolError::from)?;
+        Ok(by.is_some_and(|by| by != user_id))
+    }
+
     /// The permission by rule that would allow a call that is explained.
     ///
     /// # Errors

@@ -131,9 +131,13 @@ impl GateState {
             left_out,
             masked,
             unmasked,
-            why: verdict.why.clone(),
+            why: match self.config.asking.second_person {
+                true => format!("{}; somebody else than its user has to allow it", verdict.why),
+                false => verdict.why.clone(),
+            },
             arguments: shown_arguments,
-            editable: whole && tool.info.facts.approval != Approval::Always,
+            // Whoever edits a call is its author as well as who allows it.
+            editable: whole && tool.info.facts.approval != Approval::Always && !self.config.asking.second_person,
             // A rule is shown and kept as it is: one over a secret is not offered.
             rule: suggest(&tool.info, &arguments.looked(tool)).filter(|rule| {
                 left_out == 0

@@ -511,13 +511,26 @@ async fn where_a_second_person_has_to_allow_whoever_asks_may_only_say_no() {
     let other = people.add_user("other").await.unwrap();
     people.set_role(house.project.id, other, toolhost_store::Role::Editor).await.unwrap();
     let person = Person { user_id: other, project_id: house.project.id, name: "other".to_owned() };
+    // What they write themselves nobody else would have seen.
+    let edited = Decision { answer: Answer::AllowEdited { arguments: json!({ "text": "mine" }) }, rule: None };
+    assert!(house.gate.queue().decide(&person, 1, edited, "test").await.is_err());
     let decision = Decision { answer: Answer::Allow, rule: None };
     house.gate.queue().decide(&person, 1, decision, "test").await.unwrap();
     let ran = house.run(again(&house, &call)).await;
     assert!(ran.ok && watched.runs() == 1, "{ran:?}");
+    // A rule of another's holds.
+    let standing = Standing { conditions: [("text".to_owned(), "z".to_owned())].into(), lives_ms: 60_000 };
+    let call = house.request("probe.send", json!({ "text": "z" }));
+    assert_eq!(house.run(call.clone()).await.data["approvalId"], "ask-2");
+    let rule = Decision { answer: Answer::Allow, rule: Some(standing) };
+    house.gate.queue().decide(&person, 2, rule, "test").await.unwrap();
+    assert!(house.run(house.request("probe.send", json!({ "text": "z" }))).await.ok);
+    let mine = Decision { answer: Answer::Allow, rule: None };
+    assert!(house.gate.queue().decide(&house.owner(), 2, mine, "test").await.is_err());
     // A no needs nobody else.
     let call = house.request("probe.send", json!({ "text": "y" }));
-    assert_eq!(house.run(call).await.data["approvalId"], "ask-2");
+    let asked = house.run(call).await;
+    let number = toolhost_host::ask_number(asked.data["approvalId"].as_str().unwrap()).unwrap();
     let decision = Decision { answer: Answer::Deny { comment: None }, rule: None };
-    house.gate.queue().decide(&house.owner(), 2, decision, "test").await.unwrap();
+    house.gate.queue().decide(&house.owner(), number, decision, "test").await.unwrap();
 }
