@@ -338,12 +338,20 @@ fn system_view(args: &mut Args, config: &LocalConfig, command: &Job) {
 /// The private `/tmp` and home: those of the session, or empty ones.
 fn private_view(args: &mut Args, config: &LocalConfig, command: &Job) {
     if let Some(folders) = &command.folders {
+        // Above the workspace there is nothing of the person's, and what a command wrote there would be nowhere. Programs keep what they
+        // have beside toolchains.
+        let pin = |args: &mut Args, (real, seen): (PathBuf, PathBuf)| {
+            let is_above_tools = config.toolchains.iter().any(|path| path.starts_with(&seen));
+            args.bind(if is_above_tools { "--bind" } else { "--ro-bind" }, &real, &seen);
+        };
+        let (of_home, of_tmp): (Vec<_>, Vec<_>) =
+            folders.pinned().partition(|(_, seen)| seen.starts_with(&config.home));
         args.bind("--bind", &folders.tmp(), Path::new("/tmp"));
+        // Those above a home below `/tmp` first: they would hide it.
+        of_tmp.into_iter().for_each(|pinned| pin(args, pinned));
         args.parents_of(&config.home);
         args.bind("--bind", &folders.home(), &config.home);
-        for (real, seen) in folders.pinned() {
-            args.bind("--bind", &real, &seen);
-        }
+        of_home.into_iter().for_each(|pinned| pin(args, pinned));
         return;
     }
     let size = config.limits.tmp_bytes.to_string();

@@ -202,10 +202,9 @@ pub(crate) struct SessionFolders {
 impl SessionFolders {
     fn new(making: Making) -> std::io::Result<Self> {
         let scratch = Scratch::new(&making.parent, PREFIX)?;
-        if making.mounted_home.is_none() && making.owner.is_some() {
-            // Another user's commands pass it, and see nothing of it.
-            std::fs::set_permissions(scratch.path(), std::fs::Permissions::from_mode(0o711))?;
-        }
+        // Nobody else of the machine gets to what is in it; commands of another user that are given its path pass it.
+        let mode = if making.mounted_home.is_none() && making.owner.is_some() { 0o711 } else { 0o700 };
+        std::fs::set_permissions(scratch.path(), std::fs::Permissions::from_mode(mode))?;
         let points = match &making.mounted_home {
             Some(home) => Points::new(home, &making.mounts),
             None => Points::default(),

@@ -214,6 +214,23 @@ async fn a_command_that_fills_them_is_ended_and_the_next_one_can_make_room() {
     }
 }
 
+/// Only the host and, in the Landlock tier, the command's own user get into the folder that holds them.
+#[tokio::test(flavor = "multi_thread")]
+async fn other_users_of_the_machine_get_nowhere() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for tier in TIERS {
+        let (room, own) = (room(tier, |_| {}), session());
+        say(&room, Some(&own), LEAVE).await;
+        let [folder] = &kept(&room)[..] else { unreachable!("one session has one folder") };
+        let holds = |name: &str| mode(&folder.join(name));
+        match mode(folder) {
+            0o700 => {}
+            outer => assert_eq!((outer, holds("tmp"), holds("home")), (0o711, 0o700, 0o700), "{tier:?}"),
+        }
+    }
+}
+
 /// The workspace and toolchains are often below the home, and `bwrap` makes what is missing on the way to them, through links.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_link_on_the_way_to_a_mount_leads_out() {
@@ -314,4 +331,33 @@ async fn folders_that_commands_could_see_are_not_made() {
             assert_eq!(std::fs::read_dir(room.ws()).unwrap().count(), 0, "{tier:?} {parent:?}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_above_the_workspace_is_no_more_writable_than_without_a_session() {
+    let (room, own) = (room(FenceChoice::Full, |config| config.home = PathBuf::from("/var/tmp")), session());
+    let planted = format!("echo x > {}/planted", room.folder.path().display());
+    for session in [None, Some(&own)] {
+        let wrote = try_in(&room, session, Access::Write, &planted).await.unwrap();
+        assert_ne!(wrote.exit_code, 0, "{}", wrote.stderr.text);
+    }
+    say(&room, Some(&own), "echo mine > ~/kept").await;
+    assert_eq!(say(&room, Some(&own), "cat ~/kept").await, "mine\n");
+}
+
+/// The home is a mount in `/tmp` then, which no other mount may hide.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_home_and_a_workspace_below_one_folder_of_tmp_are_both_there() {
+    let below_tmp = tempfile::Builder::new().prefix("toolhost-below-").tempdir_in("/tmp").unwrap();
+    let (home, root) = (below_tmp.path().join("h"), below_tmp.path().join("w"));
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::create_dir_all(&root).unwrap();
+    let to = root.clone();
+    let room = room(FenceChoice::Full, move |config| (config.home, config.root) = (home, to));
+    let own = session();
+    say(&room, Some(&own), "echo mine > ~/kept; echo theirs > /tmp/kept").await;
+    assert_eq!(
+        say(&room, Some(&own), "cat ~/kept /tmp/kept; pwd").await,
+        format!("mine\ntheirs\n{}\n", root.display())
+    );
 }
