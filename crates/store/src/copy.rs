@@ -1,14 +1,15 @@
 //! Copies of a SQLite database: whole, of one moment, and checked.
 
+use std::collections::BTreeSet;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use sqlx::ConnectOptions;
-use sqlx::Connection;
-use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions, Connection};
 
 use crate::connect::BUSY_TIMEOUT;
 use crate::error::{Error, Result};
-use crate::open::{DATABASE_FILE, Store, make_private, unusable};
+use crate::open::{DATABASE_FILE, Store, make_private, migrate, migration_failed, unusable};
 
 impl Store {
     /// Writes a copy of the SQLite database in a state folder to a file, which must be empty or not there yet. Hosts may write to the
@@ -33,8 +34,56 @@ impl Store {
             return Err(unusable_folder(std::io::Error::other("it has a database already")));
         }
         make_private(folder).map_err(unusable_folder)?;
-        copy(copy_of, &folder.join(DATABASE_FILE)).await
+        let file = folder.join(DATABASE_FILE);
+        // Made by us, so that nobody else can read it.
+        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file).map_err(unusable_folder)?;
+        copy(copy_of, &file).await?;
+        as_made_here(&file).await
     }
+}
+
+/// Brings a copy up to date, and refuses one that holds anything besides the tables of this version: a trigger or a view in a copy from
+/// elsewhere would change later what people decide.
+async fn as_made_here(file: &Path) -> Result<()> {
+    let broken = |error| migration_failed(error, file, unusable);
+    let mut fresh =
+        SqliteConnectOptions::new().in_memory(true).connect().await.map_err(|error| unusable(file, error))?;
+    migrate(&mut fresh, |step| step.sqlite).await.map_err(broken)?;
+    let own = objects(&mut fresh).await?;
+    let mut copied = SqliteConnectOptions::new()
+        .filename(file)
+        .disable_statement_logging()
+        .connect()
+        .await
+        .map_err(|error| unusable(file, error))?;
+    // What runs by itself is looked for before anything is written.
+    let runs = |object: &&Object| object.0 == "trigger" || object.0 == "view";
+    if let Some(found) = objects(&mut copied).await?.iter().filter(runs).find(|found| !own.contains(found)) {
+        return Err(foreign(file, found));
+    }
+    migrate(&mut copied, |step| step.sqlite).await.map_err(broken)?;
+    let now = objects(&mut copied).await?;
+    copied.close().await?;
+    match now.symmetric_difference(&own).next() {
+        Some(found) => Err(foreign(file, found)),
+        None => Ok(()),
+    }
+}
+
+/// Kind, name and definition.
+type Object = (String, String, String);
+
+/// What a database is made of, but for what SQLite and the library of migrations make themselves.
+async fn objects(connection: &mut SqliteConnection) -> Result<BTreeSet<Object>> {
+    let text = "SELECT type, name, coalesce(sql, '') FROM sqlite_master
+                WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name <> '_sqlx_migrations'";
+    let rows: Vec<Object> = sqlx::query_as(text).fetch_all(connection).await?;
+    Ok(rows.into_iter().collect())
+}
+
+fn foreign(file: &Path, (kind, name, _): &Object) -> Error {
+    let what = format!("the {kind} `{name}` is not as toolhost makes it");
+    Error::Damaged { path: file.to_owned(), source: sqlx::Error::Protocol(what) }
 }
 
 /// Reads all of one database and writes it into another, then looks whether all of it is there.

@@ -18,8 +18,8 @@ pub enum Error {
     #[error("the state folder {path} cannot be used: {source}", path = .path.display())]
     Folder { path: PathBuf, source: std::io::Error },
     #[error(
-        "{path} is not a database of toolhost, or it is damaged; nothing was changed. Restore a copy, or move the file \
-         away to begin a new one",
+        "{path} is not a database of toolhost, or it is damaged; nothing was changed. `toolhost restore FILE --replace` brings a \
+         copy back; or move the file away to begin a new one",
         path = .path.display()
     )]
     Damaged { path: PathBuf, source: sqlx::Error },
@@ -32,8 +32,8 @@ pub enum Error {
     /// The file at the path is another one than this process has open.
     #[error(
         "the state folder {folder} was moved or deleted while this host ran; nothing was written. Move it back, and \
-         the host continues. If it is lost: stop the host, restore a copy or run `toolhost init --new` for an empty \
-         database, then start the host again",
+         the host continues. If it is lost: stop the host, bring a copy back with `toolhost restore FILE --replace` or run `toolhost init --new` for \
+         an empty database, then start the host again",
         folder = .folder.display()
     )]
     Moved { folder: PathBuf },
@@ -45,8 +45,8 @@ pub enum Error {
     )]
     LogGone { path: PathBuf },
     #[error(
-        "the database in the state folder {folder} is missing. Move the folder back or restore a copy, or run \
-         `toolhost init --new` for an empty database",
+        "the database in the state folder {folder} is missing. Move the folder back, bring a copy back with \
+         `toolhost restore FILE --replace`, or run `toolhost init --new` for an empty database",
         folder = .folder.display()
     )]
     Missing { folder: PathBuf },
@@ -173,6 +173,9 @@ impl From<Error> for ToolError {
     fn from(error: Error) -> Self {
         if matches!(error, Error::NoSession { .. }) {
             return Self::new(ErrorKind::NotFound, error.to_string());
+        }
+        if matches!(error, Error::SessionRuns { .. } | Error::SessionEnded { .. } | Error::SessionStopped { .. }) {
+            return Self::new(ErrorKind::Conflict, error.to_string());
         }
         let Some(outage) = error.outage() else { return Self::internal(error) };
         let (message, hint) = outage.told();

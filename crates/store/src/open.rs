@@ -47,10 +47,10 @@ const SQLITE_CORRUPT: u32 = 11;
 const SQLITE_NOTADB: u32 = 26;
 
 /// A step of a database, in the words of each engine. What has run once stays as it is, to the byte: each database knows its hash.
-struct Step {
+pub(crate) struct Step {
     version: i64,
     name: &'static str,
-    sqlite: &'static str,
+    pub(crate) sqlite: &'static str,
     postgres: &'static str,
 }
 
@@ -456,7 +456,7 @@ pub(crate) fn unusable(file: &Path, source: sqlx::Error) -> Error {
     }
 }
 
-async fn migrate<C: Migrate>(
+pub(crate) async fn migrate<C: Migrate>(
     connection: &mut C,
     text: impl Fn(&Step) -> &'static str,
 ) -> std::result::Result<(), MigrateError> {
@@ -466,7 +466,7 @@ async fn migrate<C: Migrate>(
     Migrator::with_migrations(STEPS.iter().map(migration).collect()).run_direct(None, connection, false).await
 }
 
-fn migration_failed(error: MigrateError, place: &Path, broken: fn(&Path, sqlx::Error) -> Error) -> Error {
+pub(crate) fn migration_failed(error: MigrateError, place: &Path, broken: fn(&Path, sqlx::Error) -> Error) -> Error {
     match error {
         MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) | MigrateError::VersionNotPresent(_) => {
             Error::Newer { path: place.to_owned() }

@@ -18,6 +18,8 @@ use crate::{Usage, print, projects, wire};
 const ENDING: &str = "toolhost.db";
 /// How the names of state folders begin that are being restored.
 const RESTORING: &str = ".restoring-";
+/// Where copies are made that nobody has named a place for.
+const BACKUPS: &str = "backups";
 
 /// Copy the project's database into one file: records, asks, packages, audit, members. Hosts may go on meanwhile
 ///
@@ -25,7 +27,8 @@ const RESTORING: &str = ".restoring-";
 /// it where only you can read it.
 #[derive(clap::Args)]
 pub(crate) struct BackupArgs {
-    /// The file to make [default: the project's name and the time, in the working directory]
+    /// The file to make, outside the workspace, where agents could read it [default: the project's name and the time, in the folder
+    /// `backups` beside the project's own state]
     file: Option<PathBuf>,
 }
 
@@ -49,14 +52,24 @@ pub(crate) async fn back_up(args: BackupArgs, settings: &Settings) -> anyhow::Re
     }
     let file = match args.file {
         Some(file) => std::path::absolute(file)?,
-        None => std::env::current_dir()?.join(name_of(&resolved)),
+        None => resolved.data.join(BACKUPS).join(name_of(&resolved)),
     };
     ensure!(!file.exists(), "{} is there already: name another file", file.display());
     let folder = file.parent().context("the file has no folder")?;
+    if file.starts_with(resolved.data.join(BACKUPS)) {
+        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    let folder = folder.canonicalize().with_context(|| folder.display().to_string())?;
+    if folder.starts_with(&resolved.root) {
+        return Err(Usage::error(format!(
+            "{} is in the workspace, where agents could read the whole audit: name a file elsewhere",
+            file.display()
+        )));
+    }
     // Only its owner can read it from its first byte on, and nobody finds half of it under its name.
     let part = tempfile::Builder::new()
         .prefix(".toolhost-backup-")
-        .tempfile_in(folder)
+        .tempfile_in(&folder)
         .with_context(|| format!("{} cannot be written", folder.display()))?;
     Store::back_up(&resolved.state, part.path()).await?;
     let bytes = part.as_file().metadata()?.len();
@@ -87,7 +100,8 @@ pub(crate) async fn restore(args: RestoreArgs, settings: &Settings) -> anyhow::R
     }
     let states = resolved.state.parent().context("the state folder has no folder")?;
     std::fs::create_dir_all(states).with_context(|| states.display().to_string())?;
-    let making = tempfile::Builder::new().prefix(RESTORING).tempdir_in(states)?;
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    let making = tempfile::Builder::new().prefix(RESTORING).permissions(private).tempdir_in(states)?;
     let (from, rows) = fill(making.path(), &args.file, &resolved.root).await?;
     // From here on nothing can be wrong with the copy.
     // Without a database, something else may be left there.
@@ -98,6 +112,7 @@ pub(crate) async fn restore(args: RestoreArgs, settings: &Settings) -> anyhow::R
     let connection = wire::connect(&resolved, Need::Writing).await?;
     let arguments = json!({ "file": args.file, "root": from });
     connection.record(&connection.who(), "project.restore", arguments, async { anyhow::Ok(()) }).await?;
+    let members = connection.store().people().members(connection.project().id).await?;
     connection.close().await?;
     if settings.json {
         print::json(&json!({ "root": resolved.root, "copyOf": from, "auditRows": rows, "aside": aside }))?;
@@ -106,6 +121,12 @@ pub(crate) async fn restore(args: RestoreArgs, settings: &Settings) -> anyhow::R
     if let Some(aside) = aside {
         print::line(format_args!("what this folder had is in {}", aside.display()));
     }
+    let members: Vec<String> = members
+        .iter()
+        .map(|member| format!("{} ({})", print::visible_line(&member.name), member.role.as_str()))
+        .collect();
+    print::aside(format_args!("its members, as in the copy: {}", members.join(", ")));
+    print::aside("tokens that were revoked after the copy was made are valid again: `toolhost token list` shows them");
     print::line(format_args!(
         "the project of {} goes on in {}, with {rows} verified rows of its audit",
         from.display(),

@@ -28,6 +28,9 @@ fn a_copy_brings_a_project_back_as_it_was_with_an_audit_that_holds() {
     let made = program.run(&["backup", copy]);
     assert_eq!(made.code, Some(0), "{made:?}");
     assert_eq!(std::fs::metadata(copy).unwrap().permissions().mode() & 0o777, 0o600);
+    let inside = workspace.root().join("copy.db");
+    let inside = program.run(&["backup", inside.to_str().unwrap()]);
+    assert!(inside.code == Some(2) && inside.stderr.contains("in the workspace"), "{inside:?}");
     let again = program.run(&["backup", copy]);
     assert!(again.code == Some(1) && again.stderr.contains("is there already"), "{again:?}");
     add(&program, "after");
@@ -38,6 +41,9 @@ fn a_copy_brings_a_project_back_as_it_was_with_an_audit_that_holds() {
     assert_eq!(restored.code, Some(0), "{restored:?}");
     assert!(restored.stdout.contains("what this folder had is in"), "{restored:?}");
     assert_eq!(titles(&program), ["before"]);
+    for (path, mode) in [(workspace.state(), 0o700), (workspace.state().join("toolhost.db"), 0o600)] {
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode, "{}", path.display());
+    }
     assert_eq!(program.run(&["audit", "verify"]).code, Some(0));
 }
 
@@ -95,6 +101,50 @@ fn an_audit_that_was_changed_is_not_restored() {
     let ran = program.run(&["restore", copy.to_str().unwrap(), "--replace"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("the audit of"), "{ran:?}");
     assert_eq!(titles(&program), ["a secret deed"]);
+}
+
+#[test]
+fn a_database_that_is_lost_is_brought_back_as_the_error_says() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    add(&program, "kept");
+    let copy = workspace.beside("copy.db");
+    assert_eq!(program.run(&["backup", copy.to_str().unwrap()]).code, Some(0));
+    for file in ["toolhost.db", "toolhost.db-wal", "toolhost.db-shm"] {
+        let _ = std::fs::remove_file(workspace.state().join(file));
+    }
+    let lost = program.run(&["ticket", "list"]);
+    assert!(lost.code == Some(1) && lost.stderr.contains("toolhost restore FILE"), "{lost:?}");
+    assert_eq!(program.run(&["restore", copy.to_str().unwrap(), "--replace"]).code, Some(0));
+    assert_eq!(titles(&program), ["kept"]);
+}
+
+#[expect(clippy::disallowed_methods, reason = "whoever prepares a copy")]
+fn prepared(copy: &std::path::Path, sql: &str) {
+    let code = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.executescript(sys.argv[2]); c.commit()";
+    let ran = std::process::Command::new("python3").args(["-c", code, copy.to_str().unwrap(), sql]).status().unwrap();
+    assert!(ran.success());
+}
+
+#[test]
+fn a_copy_with_anything_that_runs_by_itself_is_refused() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    add(&program, "kept");
+    for (name, sql) in [
+        ("trigger", "CREATE TRIGGER e AFTER INSERT ON token BEGIN UPDATE token SET scopes = 'call approve'; END"),
+        ("audit", "CREATE TRIGGER e AFTER INSERT ON audit BEGIN DELETE FROM member; END"),
+        ("view", "ALTER TABLE member RENAME TO m; CREATE VIEW member AS SELECT * FROM m"),
+        ("table", "CREATE TABLE more (a)"),
+        ("index", "CREATE INDEX more ON member (role)"),
+    ] {
+        let copy = workspace.beside(&format!("{name}.db"));
+        assert_eq!(program.run(&["backup", copy.to_str().unwrap()]).code, Some(0));
+        prepared(&copy, sql);
+        let ran = program.run(&["restore", copy.to_str().unwrap(), "--replace"]);
+        assert!(ran.code == Some(1) && ran.stderr.contains("not a database of toolhost"), "{name}: {ran:?}");
+        assert_eq!(titles(&program), ["kept"], "{name}");
+    }
 }
 
 #[test]
