@@ -246,6 +246,9 @@ async fn answered(bridge: &Bridge, text: &str, message: &Value) -> Result<bool, 
         if !(200..300).contains(&status) && !is_json_rpc(&reply) {
             return Err(refusal(status, &reply));
         }
+        if !is_message(&reply) {
+            return Err("what the server answered is no message of MCP".to_owned());
+        }
         if message["method"] == "initialize" {
             bridge.note_session(&answer, text, &reply);
         }
@@ -253,6 +256,10 @@ async fn answered(bridge: &Bridge, text: &str, message: &Value) -> Result<bool, 
         bridge.write(reply).await;
     }
     if has_answer || (200..300).contains(&status) { Ok(has_answer) } else { Err(refusal(status, "")) }
+}
+
+fn is_message(text: &str) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|message| message["jsonrpc"] == "2.0")
 }
 
 fn is_json_rpc(reply: &str) -> bool {
@@ -287,7 +294,11 @@ async fn listen(bridge: Arc<Bridge>) {
                 return Ok(answer.status());
             }
             while let Some(message) = answer.next().await? {
-                bridge.write(message).await;
+                if is_message(&message) {
+                    bridge.write(message).await;
+                } else {
+                    tracing::warn!("what the server sent is no message of MCP");
+                }
             }
             Ok::<_, Error>(200)
         };

@@ -61,7 +61,7 @@ const DEPLOY_KEY_FILE: &str = "deploy.key";
 /// What signs checkpoints of the audit.
 const AUDIT_KEY_FILE: &str = "audit.key";
 /// The machine's user, who needs no name.
-const USER_DEFAULT: &str = "local";
+pub(crate) const USER_DEFAULT: &str = "local";
 /// `PATH` of commands where the operator has none.
 const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
 

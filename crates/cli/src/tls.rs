@@ -1,8 +1,9 @@
 //! TLS of `toolhost serve`: a certificate and its key from files, which are read again when they change.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
@@ -17,9 +18,11 @@ use tokio_rustls::server::TlsStream;
 use toolhost_server::http::Listener;
 
 /// How long a client may take to agree on TLS.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Clients that agree on TLS at once; further ones wait to be taken.
-const HANDSHAKES_MAX: usize = 256;
+const HANDSHAKES_MAX: usize = 1024;
+/// Those of one address; further ones are turned away, so that one that says nothing keeps out nobody but itself.
+const HANDSHAKES_OF_ADDRESS_MAX: usize = 64;
 /// How often it is looked whether the certificate has changed.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// The protocol that is spoken inside (RFC 7301).
@@ -102,6 +105,37 @@ impl Listener for TlsSocket {
     }
 }
 
+/// A client of an address that agrees on TLS.
+struct Place {
+    of_addresses: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    address: IpAddr,
+}
+
+impl Place {
+    /// `None` if the address has as many as it may.
+    fn take(of_addresses: &Arc<Mutex<HashMap<IpAddr, usize>>>, address: IpAddr) -> Option<Self> {
+        let mut all = of_addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_address = all.entry(address).or_default();
+        if *of_address >= HANDSHAKES_OF_ADDRESS_MAX {
+            return None;
+        }
+        *of_address += 1;
+        Some(Self { of_addresses: Arc::clone(of_addresses), address })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut all = self.of_addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(of_address) = all.get_mut(&self.address) {
+            *of_address -= 1;
+            if *of_address == 0 {
+                all.remove(&self.address);
+            }
+        }
+    }
+}
+
 /// Takes connections for ever, and hands on those that speak TLS.
 async fn take(
     listener: TcpListener,
@@ -110,6 +144,7 @@ async fn take(
     send: mpsc::Sender<(TlsStream<TcpStream>, IpAddr)>,
 ) {
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
+    let of_addresses: Arc<Mutex<HashMap<IpAddr, usize>>> = Arc::default();
     let mut written = certificate.written();
     let mut look = tokio::time::interval(LOOK_EVERY);
     loop {
@@ -140,15 +175,20 @@ async fn take(
                 continue;
             }
         };
+        let Some(place) = Place::take(&of_addresses, address) else {
+            tracing::debug!(%address, "too many clients of one address agree on TLS");
+            continue;
+        };
         let (acceptor, send) = (acceptor.clone(), send.clone());
         tokio::spawn(async move {
-            match tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
+            let agreed = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await;
+            drop((place, permit));
+            match agreed {
                 // Whoever received has ended with the server.
                 Ok(Ok(stream)) => drop(send.send((stream, address)).await),
                 Ok(Err(error)) => tracing::debug!(%error, "a client did not agree on TLS"),
                 Err(_) => tracing::debug!("a client took too long to agree on TLS"),
             }
-            drop(permit);
         });
     }
 }

@@ -222,7 +222,7 @@ async fn list(answers: &Answers, all: bool, selection: &Selection, json: bool) -
     if json {
         print::json(&page.asks)?;
     } else if page.asks.is_empty() {
-        print::aside("nothing waits for a person");
+        print::aside(if selection.is_any() { "nothing that waits fits" } else { "nothing waits for a person" });
         return Ok(ExitCode::SUCCESS);
     } else {
         print::table(&["id", "state", "who", "tool", "until", "what"], &page.asks.iter().map(row).collect::<Vec<_>>());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use toolhost_contract::{BoxFuture, SystemClock, ToolError};
+use toolhost_contract::{BoxFuture, ErrorKind, SystemClock, ToolError};
 use toolhost_host::CallObserver;
 use toolhost_server::http::{Documents, HttpLimits, Metrics, OauthConfig, OauthLimits, Serving, serve, serve_metrics};
 
@@ -95,6 +95,8 @@ impl Args {
             public_url,
             audiences: self.oauth_audience.clone(),
             user_claim: self.oauth_user_claim.clone(),
+            // Whoever registers under this name would own what was made at a terminal.
+            refused_users: vec![crate::settings::USER_DEFAULT.to_owned()],
             scopes: self.oauth_scope.clone(),
             documents: Arc::new(Outgoing),
             limits: OauthLimits::default(),
@@ -107,7 +109,9 @@ struct Outgoing;
 
 impl Documents for Outgoing {
     fn get<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Value, ToolError>> {
-        Box::pin(async move { toolhost_outbound::document(url).await.map_err(ToolError::internal) })
+        Box::pin(async move {
+            toolhost_outbound::document(url).await.map_err(|error| ToolError::new(ErrorKind::Io, error.to_string()))
+        })
     }
 }
 

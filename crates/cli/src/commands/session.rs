@@ -110,6 +110,8 @@ async fn list(settings: &Settings, limit: i64, selection: &Selection) -> anyhow:
     found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     if settings.json {
         print::json(&found)?;
+    } else if found.is_empty() && selection.is_any() {
+        print::aside("no session fits");
     } else if found.is_empty() {
         print::aside("no agent has worked here yet: toolhost run \"GOAL\" begins a session");
     } else {

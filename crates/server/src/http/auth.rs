@@ -94,8 +94,11 @@ impl Principal {
     /// If it has no such profile.
     pub(crate) fn granted_profile(&self, name: Option<&str>) -> Result<&str, ToolError> {
         self.profile(name).ok_or_else(|| {
-            let has = self.grant.profiles.join("`, `");
-            ToolError::new(ErrorKind::Permission, "the token has no such profile").hint(format!("it has `{has}`"))
+            let error = ToolError::new(ErrorKind::Permission, "the token has no such profile");
+            match &self.grant.profiles[..] {
+                [] => error.hint("it has none"),
+                has => error.hint(format!("it has `{}`", has.join("`, `"))),
+            }
         })
     }
 
@@ -246,6 +249,9 @@ impl Authenticator {
         let named = |key: &&String| project.is_none_or(|project| *key == project);
         // Without a name, the one project that there is.
         let key = keys.iter().find(named).filter(|_| project.is_some() || keys.len() == 1).ok_or(Unknown::NoProject)?;
+        if !identity.projects.is_empty() && !identity.projects.contains(key) {
+            return Err(Unknown::NoProject);
+        }
         let project = self.projects.open(key).await?.ok_or(Unknown::NoProject)?;
         let user_id = project.people.user(&identity.user).await.map_err(ToolError::from)?.ok_or(Unknown::NoProject)?;
         let role = project.people.role(project.id, user_id).await.map_err(ToolError::from)?;

@@ -83,7 +83,12 @@ impl Doors {
         if request.method() == Method::DELETE && !door.sessions.has(request.headers()) {
             return Ok(envelope::problem(&ToolError::new(ErrorKind::NotFound, "there is no such session")));
         }
-        let response = door.service.handle(request.map(Full::new)).await;
+        let ends = request.method() == Method::DELETE;
+        let mut response = door.service.handle(request.map(Full::new)).await;
+        if ends && response.status() == StatusCode::ACCEPTED {
+            // It has ended, which clients take nothing else for.
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
         if response.status() == StatusCode::INTERNAL_SERVER_ERROR && door.sessions.has_refused() {
             let message = "there are too many MCP sessions: end one with DELETE, or use one that is there";
             return Ok(envelope::problem(&ToolError::new(ErrorKind::Limit, message)));

@@ -33,6 +33,7 @@ impl Oauth {
             public_url: PUBLIC.to_owned(),
             audiences: Vec::new(),
             user_claim: "sub".to_owned(),
+            refused_users: Vec::new(),
             scopes: Vec::new(),
             documents,
             limits: OauthLimits::default(),
@@ -228,6 +229,18 @@ async fn what_is_wrong_with_a_token_opens_nothing() {
     }
     // Clocks may be a minute apart.
     assert_eq!(oauth.tools(&changed("exp", json!(now - 30))).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_token_for_the_address_of_one_project_opens_no_other_and_some_users_have_none() {
+    let oauth = Oauth::with(2, Key::new("ES256"), |config| config.refused_users.push("root".to_owned())).await;
+    let mut claims = oauth.claims(ALL);
+    claims["aud"] = json!([format!("{PUBLIC}/mcp/p1"), "https://other.example"]);
+    assert_eq!(oauth.tools(&oauth.token(&claims)).await.status, 404);
+    claims["aud"] = json!([format!("{PUBLIC}/mcp/p0/all")]);
+    assert_eq!(oauth.tools(&oauth.token(&claims)).await.status, 200);
+    claims["sub"] = json!("root");
+    assert_eq!(oauth.tools(&oauth.token(&claims)).await.status, 401);
 }
 
 #[tokio::test]

@@ -29,6 +29,7 @@ async fn tenants() -> Tenants {
         public_url: "https://tools.example".to_owned(),
         audiences: Vec::new(),
         user_claim: "sub".to_owned(),
+        refused_users: Vec::new(),
         scopes: Vec::new(),
         documents: Arc::new(Issuer::of(vec![key.public("k")])),
         limits: OauthLimits::default(),

@@ -47,6 +47,8 @@ pub struct OauthConfig {
     pub audiences: Vec<String>,
     /// The claim that holds the name of the user here.
     pub user_claim: String,
+    /// Users that no token speaks for, such as the one whom a program of this machine acts for where nobody is named.
+    pub refused_users: Vec<String>,
     /// Scopes that each valid token has besides its own, for authorization servers that know none of ours.
     pub scopes: Vec<String>,
     pub documents: Arc<dyn Documents>,
@@ -91,6 +93,8 @@ pub(crate) struct Identity {
     pub(crate) profiles: Vec<String>,
     pub(crate) rights: Vec<String>,
     pub(crate) expires_at_ms: i64,
+    /// The projects that it is for by its audience; none: whichever the request names.
+    pub(crate) projects: Vec<String>,
 }
 
 pub(crate) struct Oauth {
@@ -144,10 +148,23 @@ impl Oauth {
         path.is_empty() || is_resource(path)
     }
 
+    /// The projects that a token is for, where each of its audiences here is the address of one.
+    fn projects_of(&self, claims: &Claims) -> Vec<String> {
+        let own = claims.audiences().into_iter().filter(|audience| self.is_audience(audience));
+        let project = |audience: &str| {
+            let path = audience.strip_prefix(&self.config.public_url)?.strip_prefix("/mcp/")?;
+            path.split('/').next().filter(|project| !project.is_empty()).map(str::to_owned)
+        };
+        own.map(project).collect::<Option<Vec<_>>>().unwrap_or_default()
+    }
+
     fn identity_of(&self, claims: Claims) -> Result<Identity, Refused> {
         let user = claims.text(&self.config.user_claim).ok_or(Refused::Invalid("it names no user"))?;
         if self.config.user_claim == "email" && claims.is_email_verified() != Some(true) {
             return Err(Refused::Invalid("the address of its user was not verified"));
+        }
+        if self.config.refused_users.contains(&user) {
+            return Err(Refused::Invalid("no token speaks for its user"));
         }
         let client = claims.client().unwrap_or_else(|| "oauth".to_owned());
         let scopes: Vec<String> = claims.scopes().into_iter().chain(self.config.scopes.iter().cloned()).collect();
@@ -166,6 +183,7 @@ impl Oauth {
             profiles: of(PROFILE_SCOPE),
             rights,
             expires_at_ms: claims.exp.saturating_mul(1000),
+            projects: self.projects_of(&claims),
         })
     }
 
@@ -205,7 +223,10 @@ pub(crate) fn scope_of(right: Right) -> String {
 /// Whether MCP is served at a path: `/mcp`, `/mcp/PROJECT` or `/mcp/PROJECT/PROFILE`, in characters that need no quotes.
 fn is_resource(path: &str) -> bool {
     let plain = |part: &str| {
-        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.~%".contains(&byte))
+        !part.is_empty()
+            && part != "."
+            && part != ".."
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.~%".contains(&byte))
     };
     let mut parts = path.split('/');
     parts.next() == Some("") && parts.next() == Some("mcp") && parts.clone().count() <= 2 && parts.all(plain)
@@ -220,7 +241,9 @@ mod tests {
         for path in ["/mcp", "/mcp/shop", "/mcp/shop-1a2b/developer", "/mcp/a%20b"] {
             assert!(is_resource(path), "{path}");
         }
-        for path in ["", "/", "mcp", "/api/v1", "/mcp/", "/mcp/a/b/c", "/mcp/a\"b", "/mcp/a b", "/mcpx"] {
+        for path in
+            ["", "/", "mcp", "/api/v1", "/mcp/", "/mcp/a/b/c", "/mcp/..", "/mcp/../x", "/mcp/a\"b", "/mcp/a b", "/mcpx"]
+        {
             assert!(!is_resource(path), "{path}");
         }
     }
