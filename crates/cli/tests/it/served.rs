@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 use toolhost_testkit::{HttpReply, Program, http};
@@ -10,6 +11,8 @@ use toolhost_testkit::{HttpReply, Program, http};
 /// A server, started as a person starts it. It is killed if a test forgets it.
 pub(crate) struct Served {
     child: Child,
+    /// Reads what it logs: a server whose log nobody reads would wait.
+    log: Option<JoinHandle<String>>,
     /// What it says of itself.
     pub(crate) told: Value,
 }
@@ -30,7 +33,14 @@ impl Served {
                 break told;
             }
         };
-        Self { child, told }
+        let mut errors = child.stderr.take().unwrap();
+        let log = std::thread::spawn(move || {
+            let mut text = String::new();
+            // What is no text ends the log.
+            let _ = errors.read_to_string(&mut text);
+            text
+        });
+        Self { child, log: Some(log), told }
     }
 
     /// An address that it tells of.
@@ -75,10 +85,8 @@ impl Served {
 
     /// Kills it; what it wrote to its log.
     pub(crate) fn log(mut self) -> String {
-        self.child.kill().unwrap();
-        let mut log = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
-        log
+        self.kill();
+        self.log.take().unwrap().join().unwrap()
     }
 }
 
