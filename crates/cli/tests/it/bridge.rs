@@ -1,7 +1,7 @@
 //! `toolhost mcp --server`: a client on standard input and output, and a server that runs already.
 
 use serde_json::{Value, json};
-use toolhost_testkit::{Era, McpProcess, Program, TempWorkspace};
+use toolhost_testkit::{Era, McpProcess, Program, TempWorkspace, until};
 
 use crate::room::program;
 use crate::served::{Served, token};
@@ -25,8 +25,9 @@ async fn clients_of_both_protocols_call_tools_of_a_server_through_it() {
         let missing = client.call("file_read", json!({ "path": "none.txt" })).await;
         assert_eq!(missing["isError"], Value::Bool(true), "{era:?}: {missing}");
     }
-    let calls = program.run(&["--json", "audit", "show"]);
-    assert!(calls.stdout.contains("token:tok-"), "{calls:?}");
+    // What only read is written down a moment later.
+    until("the calls are in the audit", || program.run(&["--json", "audit", "show"]).stdout.contains("token:tok-"))
+        .await;
 }
 
 #[tokio::test]
