@@ -67,7 +67,7 @@ async fn a_package_is_begun_changed_previewed_applied_and_taken_back() {
         "schemaVersion": "1.0", "targetType": "asset", "mode": "optimize", "revisions": read["data"]["revisions"],
         "operations": [{ "op": "upsert", "targetType": "asset", "target": asset, "payload": { "content": "Be brief.\n" } }],
     });
-    let staged = room.send("POST", "/changes", json!({ "sessionId": "s", "changeSet": set })).await;
+    let staged = room.send("POST", "/changes", json!({ "changeSet": set })).await;
     assert_eq!(staged.status, 200, "{staged:?}");
     let id = staged.json()["data"]["changeSetId"].as_str().unwrap().to_owned();
     let validated = room.send("POST", &format!("/changes/{id}/validation"), Value::Null).await;

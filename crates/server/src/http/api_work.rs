@@ -97,7 +97,7 @@ pub(crate) const ROUTES: &[Route] = &[
         method: Method::Post,
         path: "/projects/{project}/changes",
         name: "stageChange",
-        summary: "Stages a change set, as the token's agent with its first profile; nobody but its session sees it until it is applied",
+        summary: "Stages a change set, as the token's agent with its first profile; sets of one token build on each other, and nobody else sees them until they are applied",
         right: Some(Right::Call),
         query: &[],
         body: Some(Input::Json(|| schema_for!(StageRequest).into())),
@@ -253,8 +253,6 @@ pub(crate) const ROUTES: &[Route] = &[
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct StageRequest {
-    /// The set is staged under this name; sets of one name build on each other.
-    session_id: String,
     /// As `builder_change_stage` takes it.
     change_set: Value,
 }
@@ -428,9 +426,8 @@ async fn changes(asked: Asked) -> Result<Reply, ToolError> {
 }
 
 async fn stage(mut asked: Asked) -> Result<Reply, ToolError> {
-    let StageRequest { session_id, change_set } = asked.body()?;
-    let arguments = json!({ "sessionId": session_id, "changeSet": change_set });
-    by_agent(&asked, "builder.change.stage", arguments).await
+    let StageRequest { change_set } = asked.body()?;
+    by_agent(&asked, "builder.change.stage", json!({ "changeSet": change_set })).await
 }
 
 /// What is shown of a change set, and its digest.
