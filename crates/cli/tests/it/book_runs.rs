@@ -71,11 +71,22 @@ impl BookProject {
 
     fn types(&self, line: &str, answer: &str) -> (Option<i32>, String) {
         let mut child = self.terminal(line).spawn().unwrap();
-        let mut keys = child.stdin.take().unwrap();
-        // Who has ended by then needs no answer.
-        let _ = keys.write_all(answer.as_bytes());
-        let mut shown = Vec::new();
-        child.stdout.take().unwrap().read_to_end(&mut shown).unwrap();
+        let (mut keys, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut shown = Vec::new();
+            // A terminal that breaks has shown what it has.
+            let _ = output.read_to_end(&mut shown);
+            let _ = tell.send(shown);
+        });
+        let shown = loop {
+            // Who has ended by then needs no answer. Keys that come before the question are thrown away, so a person types again.
+            let _ = keys.write_all(answer.as_bytes());
+            match told.recv_timeout(Duration::from_secs(2)) {
+                Err(RecvTimeoutError::Timeout) => {}
+                shown => break shown.unwrap(),
+            }
+        };
         drop(keys);
         (child.wait().unwrap().code(), String::from_utf8_lossy(&shown).into_owned())
     }
