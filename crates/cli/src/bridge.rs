@@ -171,7 +171,8 @@ impl Bridge {
         }
     }
 
-    /// Sends a message, and once more where the server has forgotten the session: it was restarted, or another one answers.
+    /// Sends a message. If the server does not know the session, because it was restarted or another server answers, begins a new session
+    /// and sends the message again.
     async fn post(&self, text: &str, message: &Value) -> Result<Answer, Error> {
         let before = self.open_session();
         let answer = self.remote.post(text.to_owned(), &self.headers(message)).await?;
@@ -247,7 +248,7 @@ async fn answered(bridge: &Bridge, text: &str, message: &Value) -> Result<bool, 
             return Err(refusal(status, &reply));
         }
         if !is_message(&reply) {
-            return Err("what the server answered is no message of MCP".to_owned());
+            return Err("the server's answer is not an MCP message".to_owned());
         }
         if message["method"] == "initialize" {
             bridge.note_session(&answer, text, &reply);
@@ -297,7 +298,7 @@ async fn listen(bridge: Arc<Bridge>) {
                 if is_message(&message) {
                     bridge.write(message).await;
                 } else {
-                    tracing::warn!("what the server sent is no message of MCP");
+                    tracing::warn!("the server sent something that is not an MCP message");
                 }
             }
             Ok::<_, Error>(200)

@@ -13,7 +13,7 @@ use crate::print::visible_line;
 const SORT: &str = "selection sort";
 const REVERSE: &str = "selection reverse";
 const WHERE: &str = "selection where";
-/// Where a record keeps what is said of it.
+/// The field of a record that holds what the record says.
 const CONTENT: &str = "content";
 /// What somebody is called, where more is said of them.
 const NAME: &str = "name";

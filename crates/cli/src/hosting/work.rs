@@ -27,7 +27,7 @@ const RUNS_MAX: usize = 64;
 /// How long the end of a server waits for its sessions to stop.
 const STOP_MAX: Duration = Duration::from_secs(20);
 
-/// How long whoever starts a session waits for its first event.
+/// How long the start of a session waits for the session's first event.
 const BEGIN_MAX: Duration = Duration::from_secs(5);
 
 /// The work of one project.
@@ -201,9 +201,8 @@ impl Work for ProjectWork {
                 && revision(&host.packages().export().await?) != *expected
             {
                 let message = "the package has changed since it was read";
-                return Err(
-                    ToolError::new(ErrorKind::Conflict, message).hint("read it again, and change what is there now")
-                );
+                return Err(ToolError::new(ErrorKind::Conflict, message)
+                    .hint("export the package again, and make your change in that one"));
             }
             let brought = host
                 .packages()

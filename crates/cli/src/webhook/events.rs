@@ -176,7 +176,7 @@ fn end_of(ask: &Ask) -> Option<&'static str> {
     }
 }
 
-/// The same for whoever tells of the same event.
+/// An id that every process makes the same way, so that a message about one event has one id.
 fn id_of(watched: &Watched, ask: &Ask, event: &str) -> String {
     let of = format!("{}\n{}\n{}\n{}\n{event}", watched.key, watched.id, ask.number, ask.created_at_ms);
     format!("msg_{}", &hex::encode(Sha256::digest(of))[..32])
