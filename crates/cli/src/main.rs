@@ -13,6 +13,7 @@ mod idle;
 mod instructions;
 mod keys;
 mod known;
+mod logins;
 mod model;
 mod notify;
 mod output;

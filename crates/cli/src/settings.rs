@@ -415,6 +415,25 @@ impl Settings {
         Ok(self.database.clone().or(file.database))
     }
 
+    /// In whose name things are done.
+    pub(crate) fn user_name(&self) -> anyhow::Result<String> {
+        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
+        let file = read_config(&self.config_file(&folders), self.config.is_some())?;
+        Ok(self.user.clone().or(file.user).unwrap_or_else(|| USER_DEFAULT.to_owned()))
+    }
+
+    /// What a write of a server's own survives.
+    pub(crate) fn server_durability(&self) -> Durability {
+        self.durability.map(Durability::from).unwrap_or_default()
+    }
+
+    /// Where a server of this machine keeps what belongs to none of its projects.
+    pub(crate) fn server_state(&self) -> anyhow::Result<PathBuf> {
+        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
+        let state = self.state.as_ref().map(std::path::absolute).transpose()?;
+        Ok(state.unwrap_or_else(|| folders.data_dir().join("toolhost")).join("server"))
+    }
+
     /// Whether a project was named, and not only the working directory is in one.
     pub(crate) fn names_a_project(&self) -> bool {
         self.root.is_some() || self.state.is_some() || self.project.is_some()

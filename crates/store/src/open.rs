@@ -21,6 +21,7 @@ use crate::file::{self, DatabaseFile};
 use crate::file_log::FileLog;
 use crate::keyed_calls::KeyedCalls;
 use crate::links::Links;
+use crate::logins::{LoginLife, Logins};
 use crate::outage::Outage;
 use crate::people::{self, People};
 use crate::presence::Presence;
@@ -86,6 +87,7 @@ const STEPS: &[Step] = steps![
     17 "change_set_written" "0017_change_set_written.sql",
     18 "change_set_told" "0018_change_set_told.sql",
     19 "token" "0019_token.sql",
+    20 "login" "0020_login.sql",
 ];
 
 /// What a process keeps of a database in memory, for the next queries.
@@ -328,6 +330,11 @@ impl Store {
 
     pub fn file_log(&self) -> FileLog {
         FileLog::new(self.db.clone(), Arc::clone(&self.clock))
+    }
+
+    /// People who have proven who they are, for as long as that holds.
+    pub fn logins(&self, life: LoginLife) -> Logins {
+        Logins::new(self.db.clone(), Arc::clone(&self.clock), life)
     }
 
     pub fn tokens(&self) -> Tokens {

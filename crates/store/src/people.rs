@@ -118,7 +118,7 @@ impl People {
 }
 
 /// Two names that look the same should be the same.
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     let length = name.chars().count();
     (1..=NAME_CHARS_MAX).contains(&length) && name.trim() == name && !name.chars().any(is_deceptive)
 }

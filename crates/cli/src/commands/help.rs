@@ -10,7 +10,7 @@ use crate::print::{BOLD, paint};
 const GROUPS: &[(&str, &[&str])] = &[
     ("Begin", &["demo", "init", "doctor", "mcp", "serve", "run", "session", "project", "backup", "restore", "key"]),
     ("Agents' calls", &["review", "approvals", "audit", "undo", "call", "tools"]),
-    ("What they may", &["profiles", "policy", "member", "token"]),
+    ("What they may", &["profiles", "policy", "member", "token", "login"]),
     ("Results", &["deploy", "package", "change", "import", "export"]),
     ("This program", &["schema", "completions", "man", "help"]),
 ];
@@ -106,6 +106,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("member list", &["toolhost member list"]),
     ("member add", &["toolhost member add ana editor"]),
     ("member remove", &["toolhost member remove ana"]),
+    ("login", &["toolhost login", "toolhost login --server https://tools.example.org", "toolhost login --end-all"]),
     ("token create", &["toolhost token create ci-agent --profile developer --expires 30d"]),
     ("token list", &["toolhost token list"]),
     ("token revoke", &["toolhost token revoke tok-1a2b3c4d"]),

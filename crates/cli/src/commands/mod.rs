@@ -16,6 +16,7 @@ mod help;
 mod import;
 mod init;
 mod key;
+mod login;
 mod man;
 mod mcp;
 mod member;
@@ -43,6 +44,7 @@ pub(crate) enum Command {
     Mcp(mcp::Args),
     Serve(serve::Args),
     Token(token::Args),
+    Login(login::Args),
     Run(Box<run::Args>),
     Session(session::Args),
     Key(key::Args),
@@ -81,6 +83,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Mcp(args) => mcp::run(args, &settings.staying_here()).await,
         Command::Serve(args) => serve::run(args, settings).await,
         Command::Token(args) => token::run(args, settings).await,
+        Command::Login(args) => login::run(args, settings).await,
         Command::Run(args) => run::run(*args, &settings.staying_here()).await,
         Command::Session(args) => session::run(args, settings).await,
         Command::Key(args) => key::run(args, settings),

@@ -9,14 +9,17 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use toolhost_contract::{BoxFuture, ErrorKind, SystemClock, ToolError};
 use toolhost_host::CallObserver;
-use toolhost_server::http::{Documents, HttpLimits, Metrics, OauthConfig, OauthLimits, Serving, serve, serve_metrics};
+use toolhost_server::http::{
+    Documents, HttpLimits, Metrics, OauthConfig, OauthLimits, Serving, SignIn, serve, serve_metrics,
+};
+use toolhost_store::Logins;
 
 use crate::hosting::Hosting;
 use crate::settings::Settings;
 use crate::socket::Socket;
 use crate::tls::{Certificate, TlsSocket};
 use crate::webhook::Notifying;
-use crate::{Usage, print};
+use crate::{Usage, logins, print};
 
 /// Where it listens where nobody says.
 const LISTEN_DEFAULT: &str = "127.0.0.1:7420";
@@ -129,11 +132,15 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let observer: Arc<dyn CallObserver> = Arc::<Metrics>::clone(&metrics);
     let hosting = Hosting::new(settings.with_root(None), observer).await?;
     let telling = Notifying::of_served(settings)?;
+    let is_tls = certificate.is_some() || args.behind_tls_proxy;
+    let kept = logins::open(settings).await?;
+    let logins = logins::of(&kept);
     let serving = Serving {
         projects: Arc::<Hosting>::clone(&hosting),
         clock: Arc::new(SystemClock::default()),
         hosts: args.host,
         oauth,
+        sign_in: Some(SignIn { logins: logins.clone(), is_tls }),
         limits: HttpLimits::default(),
         metrics,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -158,6 +165,9 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         None => {
             let socket = bound(args.listen).await?;
             tell(settings, "http", socket.address()?, metrics)?;
+            if socket.address()?.ip().is_loopback() && !args.behind_tls_proxy {
+                tell_link(settings, &logins, socket.address()?).await?;
+            }
             serve(serving, socket, stop).await;
         }
     }
@@ -169,7 +179,18 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         telling.close().await;
     }
     hosting.close().await;
+    kept.close().await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A link for the person who starts the server. Where nobody looks, it would only stand in a log.
+async fn tell_link(settings: &Settings, logins: &Logins, address: SocketAddr) -> anyhow::Result<()> {
+    if settings.json || !print::has_asides() {
+        return Ok(());
+    }
+    let link = logins::new_link(logins, &format!("http://{address}"), &settings.user_name()?).await?;
+    print::note(format_args!("sign your browser in, once, within ten minutes: {link}"));
+    Ok(())
 }
 
 async fn bound(address: SocketAddr) -> anyhow::Result<Socket> {

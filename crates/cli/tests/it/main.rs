@@ -32,6 +32,7 @@ mod git_locks;
 mod git_submodules;
 mod hostile_client;
 mod keys;
+mod login;
 mod mcp;
 mod mcp_bounds;
 mod mcp_ends;

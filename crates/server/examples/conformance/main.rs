@@ -101,6 +101,7 @@ async fn main() {
         clock,
         hosts: Vec::new(),
         oauth: None,
+        sign_in: None,
         limits: HttpLimits::default(),
         metrics: Metrics::new(env!("CARGO_PKG_VERSION")),
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -28,6 +28,7 @@ use super::ends::Ends;
 use super::mcp::Doors;
 use super::metrics::Metrics;
 use super::oauth::{METADATA, Oauth};
+use super::pages::Pages;
 use super::routes::{Asked, Input, Method, PREFIX, PROJECT, Route, admit_project, no_project};
 use super::token::Right;
 use super::visitors::Visitors;
@@ -36,7 +37,7 @@ use super::{HttpLimits, Serving, envelope};
 /// How often it is looked for sessions that are idle and tokens that are not valid any more.
 const SWEEP_EVERY: Duration = Duration::from_secs(2);
 /// After how many seconds an address whose logins fail may try again.
-const RETRY_LOGIN_SECONDS: &str = "60";
+pub(super) const RETRY_LOGIN_SECONDS: &str = "60";
 
 /// A server, listening.
 struct Server {
@@ -46,7 +47,8 @@ struct Server {
     life: CancellationToken,
     authenticator: Authenticator,
     oauth: Option<Arc<Oauth>>,
-    visitors: Visitors,
+    visitors: Arc<Visitors>,
+    pages: Option<Arc<Pages>>,
     doors: Doors,
     limits: HttpLimits,
     metrics: Arc<Metrics>,
@@ -57,12 +59,15 @@ struct Server {
 pub async fn serve(serving: Serving, listener: impl Listener, stop: CancellationToken) {
     let (limits, life) = (serving.limits, CancellationToken::new());
     let oauth = serving.oauth.clone().map(|config| Arc::new(Oauth::new(config, Arc::clone(&serving.clock))));
+    let visitors = Arc::new(Visitors::new(serving.hosts.clone(), limits.failed_logins));
+    let pages = serving.sign_in.clone().map(|sign_in| Arc::new(Pages::new(sign_in, &serving, Arc::clone(&visitors))));
     let server = Arc::new(Server {
         ends: Arc::default(),
         document: super::openapi(&serving.version).to_string().into(),
         authenticator: Authenticator::new(&serving, oauth.clone()),
         oauth,
-        visitors: Visitors::new(serving.hosts.clone(), limits.failed_logins),
+        visitors,
+        pages,
         doors: Doors::new(&serving, life.child_token()),
         projects: serving.projects,
         metrics: serving.metrics,
@@ -139,6 +144,9 @@ fn router(server: &Arc<Server>) -> Router {
         )
         .route(&format!("/mcp{METADATA}"), get(move || async move { metadata(&of_mcp, "/mcp").await }))
         .route("/mcp/.well-known/{*path}", any(|| async { nothing_here() }));
+    if let Some(pages) = &server.pages {
+        router = router.merge(super::pages::router(pages));
+    }
     let (visited, ready) = (Arc::clone(server), Arc::clone(server));
     router
         .route("/healthz", get(|| async { envelope::json_response(StatusCode::OK, r#"{"ok":true}"#.to_owned()) }))
@@ -147,7 +155,7 @@ fn router(server: &Arc<Server>) -> Router {
         .layer(axum::middleware::from_fn(move |request: Request, next: axum::middleware::Next| {
             let server = Arc::clone(&visited);
             async move {
-                match server.visitors.check(request.uri(), request.headers()) {
+                match server.visitors.check(request.method(), request.uri(), request.headers()) {
                     Ok(()) => next.run(request).await,
                     Err(error) => envelope::problem(&error),
                 }
@@ -277,12 +285,12 @@ fn nothing_here() -> Response<Body> {
 }
 
 /// The whole body of a request, within the limits of size and time.
-async fn whole(server: &Server, body: Body) -> Result<Bytes, Response<Body>> {
-    let reading = Limited::new(body, server.limits.body_bytes).collect();
-    match tokio::time::timeout(server.limits.body_timeout, reading).await {
+pub(super) async fn whole(limits: &HttpLimits, body: Body) -> Result<Bytes, Response<Body>> {
+    let reading = Limited::new(body, limits.body_bytes).collect();
+    match tokio::time::timeout(limits.body_timeout, reading).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-            let message = format!("the body is longer than {} bytes", server.limits.body_bytes);
+            let message = format!("the body is longer than {} bytes", limits.body_bytes);
             let error = ToolError::new(ErrorKind::Limit, message);
             Err(envelope::problem_with(StatusCode::PAYLOAD_TOO_LARGE, &error))
         }
@@ -315,7 +323,7 @@ async fn mcp(server: &Server, params: Params, request: Request) -> Response<Body
     let Some(profile) = profile.filter(|_| params.get("project").is_none_or(is_its_own)) else {
         return envelope::problem(&no_project());
     };
-    let body = match whole(server, body).await {
+    let body = match whole(&server.limits, body).await {
         Ok(body) => body,
         Err(response) => return response,
     };
@@ -417,7 +425,7 @@ async fn handle(
             return Err(no_such_type("the body has to be JSON: `Content-Type: application/json`"));
         }
         Some(Input::Json(_)) => {
-            let bytes = whole(server, body).await?;
+            let bytes = whole(&server.limits, body).await?;
             asked.body = serde_json::from_slice(&bytes).map_err(|error| {
                 let message = format!("the body is no JSON: {error}");
                 envelope::problem(&ToolError::new(ErrorKind::Validation, message))
@@ -426,7 +434,7 @@ async fn handle(
         Some(Input::Zip) if asked.headers.get(header::CONTENT_TYPE).is_none_or(|kind| kind != ZIP) => {
             return Err(no_such_type("the body has to be a package: `Content-Type: application/zip`"));
         }
-        Some(Input::Zip) => asked.bytes = whole(server, body).await?,
+        Some(Input::Zip) => asked.bytes = whole(&server.limits, body).await?,
         None => {}
     }
     tracing::debug!(operation = route.name, "a request");
@@ -450,7 +458,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// What stands after the question mark, each name once.
-fn query_of(text: &str) -> Result<BTreeMap<String, String>, ToolError> {
+pub(super) fn query_of(text: &str) -> Result<BTreeMap<String, String>, ToolError> {
     let mut query = BTreeMap::new();
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

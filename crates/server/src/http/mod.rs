@@ -17,6 +17,7 @@ mod mcp;
 mod metrics;
 mod oauth;
 mod openapi;
+mod pages;
 mod projects;
 mod routes;
 mod scrape;
@@ -29,6 +30,7 @@ pub use connections::Listener;
 pub use listen::serve;
 pub use metrics::Metrics;
 pub use oauth::{Documents, OauthConfig, OauthLimits};
+pub use pages::SignIn;
 pub use projects::{Describe, OpenProject, Projects};
 pub use scrape::serve_metrics;
 pub use token::{Right, Secret, place_of};
@@ -55,6 +57,8 @@ pub struct Serving {
     pub hosts: Vec<String>,
     /// Whose tokens are taken besides those that this server has issued.
     pub oauth: Option<OauthConfig>,
+    /// How people sign in, whom pages are for; `None`: there are no pages.
+    pub sign_in: Option<SignIn>,
     pub limits: HttpLimits,
     /// Counts calls, too, where it is the observer of the gates.
     pub metrics: Arc<Metrics>,

@@ -32,7 +32,7 @@ pub async fn serve_metrics(serving: Serving, listener: impl Listener, stop: Canc
         .layer(axum::middleware::from_fn(move |request: Request, next: axum::middleware::Next| {
             let visitors = Arc::clone(&visitors);
             async move {
-                match visitors.check(request.uri(), request.headers()) {
+                match visitors.check(request.method(), request.uri(), request.headers()) {
                     Ok(()) => next.run(request).await,
                     Err(error) => envelope::problem(&error),
                 }

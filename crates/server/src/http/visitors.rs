@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, Method, Uri, header};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use toolhost_contract::{ErrorKind, ToolError};
 
@@ -12,6 +12,7 @@ use toolhost_contract::{ErrorKind, ToolError};
 const ADDRESSES_MAX: usize = 10_000;
 /// Fetch Metadata (W3C).
 const SENT_BY: &str = "sec-fetch-site";
+const SENT_FOR: &str = "sec-fetch-mode";
 const LOOPBACK: [&str; 4] = ["localhost", "127.0.0.1", "::1", "[::1]"];
 
 pub(crate) struct Visitors {
@@ -32,7 +33,7 @@ impl Visitors {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ToolError> {
+    pub(crate) fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), ToolError> {
         let refused = |message: String| ToolError::new(ErrorKind::Security, message);
         let named = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
         let host = uri.authority().map(Authority::as_str).or_else(|| named(header::HOST)).unwrap_or_default();
@@ -48,8 +49,10 @@ impl Visitors {
                 .hint("`toolhost serve --host NAME` serves a name"));
         }
         let of_another = || refused("a page of another origin may not call this server".to_owned());
-        // What a browser says of a request that a page of another site makes it send.
-        if headers.get(SENT_BY).is_some_and(|site| site == "cross-site") {
+        // What a browser says of a request that a page of another site makes it send. A link that a person follows is none: the page of
+        // the other site is left, and sees nothing of the answer.
+        let is_followed = *method == Method::GET && headers.get(SENT_FOR).is_some_and(|mode| mode == "navigate");
+        if headers.get(SENT_BY).is_some_and(|site| site == "cross-site") && !is_followed {
             return Err(of_another());
         }
         let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
@@ -84,7 +87,9 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
-        Visitors::new(vec!["tools.example".to_owned()], 1).check(&Uri::from_static("/mcp"), &headers).is_ok()
+        Visitors::new(vec!["tools.example".to_owned()], 1)
+            .check(&Method::GET, &Uri::from_static("/mcp"), &headers)
+            .is_ok()
     }
 
     #[test]

@@ -9,10 +9,11 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{BoxFuture, Clock, RandomIds, ToolError};
 use toolhost_host::{CallObserver, Profile};
 use toolhost_server::http::{
-    Describe, HttpLimits, Listener, Metrics, OauthConfig, OpenProject, Projects, Secret, Serving, serve, serve_metrics,
+    Describe, HttpLimits, Listener, Metrics, OauthConfig, OpenProject, Projects, Secret, Serving, SignIn, serve,
+    serve_metrics,
 };
 use toolhost_server::mcp::Offers;
-use toolhost_store::NewToken;
+use toolhost_store::{LoginLife, NewToken};
 use toolhost_testkit::{FakeClock, House, HouseBuilder, HttpReply, TestSocket, TestStream, USER, http};
 
 /// How long tokens hold, unless a test says otherwise.
@@ -111,11 +112,14 @@ impl Rig {
         }
         let clock = Arc::clone(&houses[0].clock);
         let shared: Arc<dyn Clock> = Arc::<FakeClock>::clone(&clock);
+        let logins = houses[0].store.logins(LoginLife::default());
+        let sign_in = Some(SignIn { logins, is_tls: false });
         let serving = Serving {
             projects: Arc::new(Served(projects)),
             clock: shared,
             hosts: Vec::new(),
             oauth,
+            sign_in,
             limits,
             metrics: Arc::clone(&metrics),
             version: "1.2.3".to_owned(),

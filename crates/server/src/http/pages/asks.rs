@@ -1,0 +1,443 @@
+//! The inbox: what people are asked in all of a person's projects, the riskiest first, and one ask with all of its effect.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use toolhost_contract::{Approval, Effect, ErrorKind, QUOTE_MARK, ToolError, quoted, visible_json, visible_line};
+use toolhost_host::{Decision, PERMIT_LIVES_MS_DEFAULT, Person, Shown, Standing, ask_id, ask_number};
+use toolhost_store::{Ask, AskKind, AskState, AskSummary, Role};
+
+use super::visitor::{Membership, Visitor};
+use super::{page, see};
+
+/// Where decisions that are made on a page come from, as the audit names it.
+const PLACE: &str = "workbench";
+/// Most asks of one project in the inbox.
+const ASKS_MAX: i64 = 200;
+/// Most lines of an effect on one page.
+const LINES_MAX: usize = 2000;
+/// Asks that were answered, in the list of what became of them.
+const ENDED_MAX: i64 = 20;
+
+#[derive(Template)]
+#[template(path = "asks.html")]
+struct InboxPage<'a> {
+    user: Option<&'a str>,
+    asks: Vec<Row>,
+    /// In how many projects more are open than are listed.
+    more: i64,
+    ended: Vec<Row>,
+    /// Names of projects that could not be opened.
+    closed: Vec<String>,
+}
+
+/// An ask in a list.
+struct Row {
+    address: String,
+    id: String,
+    project: String,
+    what: &'static str,
+    tool: String,
+    summary: String,
+    who: String,
+    session: Option<String>,
+    risk: Risk,
+    left: String,
+    /// What was said and by whom; empty while it is open.
+    ended: String,
+    created_at_ms: i64,
+}
+
+/// The worst that a call can do, for people.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Risk(Effect);
+
+impl Risk {
+    fn rank(self) -> u8 {
+        match self.0 {
+            Effect::Reaches => 4,
+            Effect::Executes => 3,
+            Effect::Writes => 2,
+            Effect::Asks => 1,
+            Effect::Reads => 0,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self.0 {
+            Effect::Reaches => "leaves this machine",
+            Effect::Executes => "runs a program",
+            Effect::Writes => "changes files or records",
+            Effect::Asks => "asks you",
+            Effect::Reads => "reads",
+        }
+    }
+
+    fn class(self) -> &'static str {
+        self.0.as_str()
+    }
+}
+
+#[derive(Template)]
+#[template(path = "ask.html")]
+struct AskPage<'a> {
+    user: Option<&'a str>,
+    id: String,
+    address: String,
+    project: &'a str,
+    heading: &'static str,
+    summary: String,
+    who: String,
+    profile: String,
+    why: String,
+    tool: String,
+    risk: Risk,
+    left: String,
+    session: Option<String>,
+    round: i64,
+    masked: usize,
+    left_out: u64,
+    lines: Vec<Line>,
+    unmasked: Vec<Line>,
+    part: usize,
+    parts: usize,
+    digest: String,
+    /// What it can be answered with, on this page by this person.
+    can: Can,
+    /// Empty where it runs as it is or not at all.
+    arguments: String,
+    /// What an edit of a text begins with.
+    whole: &'a str,
+    text: String,
+    rule: Option<String>,
+    error: Option<String>,
+    ended: Option<String>,
+    next: Option<String>,
+}
+
+/// Which answers a page offers.
+#[derive(Default)]
+struct Can {
+    allow: bool,
+    edit_call: bool,
+    deny: bool,
+    pass: bool,
+    edit: bool,
+    feedback: bool,
+    yes_or_no: bool,
+    answer: bool,
+    cancel: bool,
+}
+
+/// A line of an effect, with how it is marked.
+struct Line {
+    class: &'static str,
+    text: String,
+}
+
+/// The inbox.
+///
+/// # Errors
+/// If the database does not answer.
+pub(crate) async fn inbox(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolError> {
+    let (memberships, closed) = visitor.memberships().await?;
+    let (mut asks, mut ended, mut more) = (Vec::new(), Vec::new(), 0);
+    for membership in &memberships {
+        let project = &membership.project;
+        let store = project.gate.queue().asks();
+        let open = store.open_after(project.id, 0, ASKS_MAX).await?;
+        more += open.more;
+        asks.extend(open.asks.into_iter().map(|ask| row(visitor, membership, ask)));
+        let newest = store.newest(project.id, ENDED_MAX).await?;
+        let is_ended = |ask: &AskSummary| ask.state != AskState::Open;
+        ended.extend(newest.asks.into_iter().filter(is_ended).map(|ask| row(visitor, membership, ask)));
+    }
+    asks.sort_by_key(|row| (Reverse(row.risk.rank()), row.created_at_ms));
+    ended.sort_by_key(|row| Reverse(row.created_at_ms));
+    ended.truncate(usize::try_from(ENDED_MAX).unwrap_or(usize::MAX));
+    let user = Some(&*visitor.login.user);
+    Ok(page(StatusCode::OK, &InboxPage { user, asks, more, ended, closed }))
+}
+
+fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {
+    let id = ask_id(ask.number);
+    let said = ask.said.as_deref().unwrap_or_default().replace('_', " ");
+    let ended = match (ask.state, &ask.answered_by) {
+        (AskState::Open, _) => String::new(),
+        (AskState::Answered | AskState::Used, Some(by)) => format!("{said}, by {}", visible_line(by)),
+        (AskState::Expired, _) => "nobody answered in time".to_owned(),
+        _ => "withdrawn".to_owned(),
+    };
+    Row {
+        address: membership.address(&id),
+        project: visible_line(&membership.project.name),
+        what: kind_word(ask.kind),
+        risk: risk(membership, &ask.tool),
+        tool: visible_line(&ask.tool),
+        summary: visible_line(&ask.summary),
+        who: visible_line(&ask.persona),
+        session: ask.session_id.as_deref().map(visible_line),
+        left: visitor.time_left(ask.expires_at_ms),
+        created_at_ms: ask.created_at_ms,
+        ended,
+        id,
+    }
+}
+
+fn kind_word(kind: AskKind) -> &'static str {
+    match kind {
+        AskKind::Approval => "Approval",
+        AskKind::Review => "Review",
+        AskKind::Question => "Question",
+    }
+}
+
+fn risk(membership: &Membership, tool: &str) -> Risk {
+    let tool = membership.project.gate.registry().get(tool);
+    // A tool that is gone could have done anything.
+    Risk(tool.map_or(Effect::Reaches, |tool| tool.info.facts.effect))
+}
+
+/// One ask. `part` is which of its pages, from 1.
+///
+/// # Errors
+/// If it is not there, or the database does not answer.
+pub(crate) async fn one(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    id: &str,
+    part: usize,
+) -> Result<Response<Body>, ToolError> {
+    let (ask, shown) = found(membership, id).await?;
+    let tried = Tried { part, ..Tried::default() };
+    Ok(page(StatusCode::OK, &ask_page(visitor, membership, (&ask, &shown), tried).await?))
+}
+
+/// What somebody tried to answer, to be shown to them again.
+#[derive(Default)]
+struct Tried {
+    part: usize,
+    text: String,
+    error: Option<String>,
+}
+
+async fn found(membership: &Membership, id: &str) -> Result<(Ask, Shown), ToolError> {
+    let unknown = || ToolError::new(ErrorKind::NotFound, "There is no such ask.");
+    let number = ask_number(id).ok_or_else(unknown)?;
+    membership.project.gate.queue().get(membership.project.id, number).await
+}
+
+async fn ask_page<'a>(
+    visitor: &Visitor<'a>,
+    membership: &'a Membership,
+    (ask, shown): (&Ask, &'a Shown),
+    tried: Tried,
+) -> Result<AskPage<'a>, ToolError> {
+    let all = lines(&shown.detail);
+    let parts = all.len().div_ceil(LINES_MAX).max(1);
+    let part = tried.part.clamp(1, parts);
+    let is_last = part == parts;
+    let mut all = all.into_iter().skip((part - 1) * LINES_MAX).take(LINES_MAX).collect::<Vec<_>>();
+    if shown.detail.is_empty() {
+        all.clear();
+    }
+    let is_open = ask.state == AskState::Open && membership.role != Role::Viewer;
+    let next = match ask.state {
+        AskState::Open => None,
+        _ => next(membership, ask.number).await?,
+    };
+    let arguments = serde_json::to_string_pretty(&shown.arguments).unwrap_or_default();
+    Ok(AskPage {
+        user: Some(&visitor.login.user),
+        id: ask_id(ask.number),
+        address: membership.address(&ask_id(ask.number)),
+        project: &membership.project.name,
+        heading: kind_word(shown.kind),
+        summary: without_marks(if shown.kind == AskKind::Review { &shown.title } else { &shown.summary }),
+        who: visible_line(&shown.persona),
+        profile: visible_line(&shown.profile),
+        why: visible_line(&shown.why),
+        tool: visible_line(&shown.tool),
+        risk: Risk(shown.effect),
+        left: visitor.time_left(ask.expires_at_ms),
+        session: ask.session_id.as_deref().map(visible_line),
+        round: shown.round,
+        masked: shown.masked,
+        left_out: shown.left_out,
+        lines: all,
+        unmasked: if is_last && !shown.unmasked.is_empty() { lines(&shown.unmasked) } else { Vec::new() },
+        part,
+        parts,
+        digest: shown.digest(),
+        can: if is_open { Can::of(shown, is_last) } else { Can::default() },
+        // A mask in an argument would be written as it stands.
+        arguments: if shown.editable && shown.masked == 0 { visible_json(&arguments) } else { String::new() },
+        whole: &shown.detail,
+        text: tried.text,
+        rule: shown.rule_text().filter(|_| is_open && is_last),
+        error: tried.error,
+        ended: ended(ask),
+        next,
+    })
+}
+
+impl Can {
+    /// Whoever agrees has seen all of it: only the last page has a yes.
+    fn of(shown: &Shown, is_last: bool) -> Self {
+        let can = |word: &str| shown.answers().contains(&word) && (is_last || !shown.agrees(word));
+        let is_approval = shown.kind == AskKind::Approval;
+        Self {
+            allow: can("allow"),
+            edit_call: is_approval && is_last && can("edit"),
+            deny: can("deny"),
+            pass: can("pass"),
+            edit: !is_approval && can("edit"),
+            feedback: can("feedback"),
+            yes_or_no: is_last && can("no"),
+            answer: can("answer"),
+            cancel: can("cancel"),
+        }
+    }
+}
+
+/// Another ask of the project that is open.
+async fn next(membership: &Membership, number: i64) -> Result<Option<String>, ToolError> {
+    let open = membership.project.gate.queue().asks().open_numbers(membership.project.id).await?;
+    let next = open.iter().find(|other| **other > number).or_else(|| open.first());
+    Ok(next.map(|number| membership.address(&ask_id(*number))))
+}
+
+fn ended(ask: &Ask) -> Option<String> {
+    let said = ask.answer.as_ref().and_then(|answer| answer.get("say")).and_then(serde_json::Value::as_str);
+    let said = said.unwrap_or("no answer").replace('_', " ");
+    let by = visible_line(ask.answered_by.as_deref().unwrap_or("nobody"));
+    let became = ask.outcome.as_ref().and_then(|outcome| outcome.get("ok")).and_then(serde_json::Value::as_bool);
+    match ask.state {
+        AskState::Open => None,
+        AskState::Answered => Some(format!("Answered by {by}: {said}. The call has not used the answer yet.")),
+        AskState::Used => Some(match became {
+            Some(true) => format!("Answered by {by}: {said}. The call has succeeded."),
+            Some(false) => format!("Answered by {by}: {said}. The call has failed."),
+            None => format!("Answered by {by}: {said}. The call has used the answer."),
+        }),
+        AskState::Withdrawn => Some("Withdrawn: its caller no longer waits for an answer.".to_owned()),
+        AskState::Expired => Some("Expired: nobody answered in time.".to_owned()),
+    }
+}
+
+fn lines(text: &str) -> Vec<Line> {
+    let class = |line: &str| match line.as_bytes() {
+        [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => "file",
+        [b'+', ..] => "new",
+        [b'-', ..] => "old",
+        [b'@', b'@', ..] => "hunk",
+        _ => "",
+    };
+    let marked = quoted(text);
+    let plain = marked.split('\n').map(|line| line.strip_prefix(QUOTE_MARK).unwrap_or(line));
+    plain.map(|line| Line { class: class(line), text: line.to_owned() }).collect()
+}
+
+fn without_marks(text: &str) -> String {
+    lines(text).into_iter().map(|line| line.text).collect::<Vec<_>>().join("\n")
+}
+
+/// Answers an ask with what a form says.
+///
+/// # Errors
+/// If it is not there, or the database does not answer. What is wrong with the answer stands on the page.
+pub(crate) async fn decide(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    id: &str,
+    form: &BTreeMap<String, String>,
+) -> Result<Response<Body>, ToolError> {
+    let (ask, shown) = found(membership, id).await?;
+    let field = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
+    let word = field("decision");
+    // Browsers send each line's end as two characters.
+    let text = field("text").replace("\r\n", "\n");
+    match answer(visitor, membership, (&ask, &shown), (word, &text, field)).await {
+        Ok(()) => Ok(see(&membership.address(id))),
+        Err(error) if error.kind == ErrorKind::Internal => Err(error),
+        Err(error) => {
+            let (ask, shown) = found(membership, id).await?;
+            let hint = error.hint.map(|hint| format!(" {hint}")).unwrap_or_default();
+            let tried = Tried { part: usize::MAX, text, error: Some(format!("{}.{hint}", error.message)) };
+            let status = super::super::envelope::status(error.kind);
+            Ok(page(status, &ask_page(visitor, membership, (&ask, &shown), tried).await?))
+        }
+    }
+}
+
+async fn answer<'f>(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    (ask, shown): (&Ask, &Shown),
+    (word, text, field): (&str, &str, impl Fn(&str) -> &'f str),
+) -> Result<(), ToolError> {
+    if field("digest") != shown.digest() {
+        return Err(ToolError::new(ErrorKind::Conflict, "This ask shows something else than the page you answered")
+            .hint("Look at it again."));
+    }
+    // Texts of several answers stand in one form, each in a field of its own.
+    let text = match word {
+        "edit" if shown.kind == AskKind::Approval => field("arguments").to_owned(),
+        "edit" => field("edited").replace("\r\n", "\n"),
+        _ => text.to_owned(),
+    };
+    if word == "deny" && text.trim().is_empty() {
+        return Err(ToolError::new(ErrorKind::Validation, "Say why not: the agent reads it"));
+    }
+    let answer = shown.answer(word, Some(text))?;
+    if answer.agrees() && asks_always(membership, &ask.tool) && !visitor.is_recent() {
+        return Err(ToolError::new(
+            ErrorKind::Permission,
+            "Only a person may allow this, each time anew, and you signed in a while ago",
+        )
+        .hint("Sign in again, then answer."));
+    }
+    let rule = match (field("rule"), &shown.rule) {
+        ("on", Some(conditions)) if word == "allow" => {
+            Some(Standing { conditions: conditions.clone(), lives_ms: lives_ms(field("hours"))? })
+        }
+        _ => None,
+    };
+    let project = &membership.project;
+    let person = Person { user_id: membership.user_id, project_id: project.id, name: visitor.login.user.clone() };
+    let queue = project.gate.queue();
+    if answer.agrees() {
+        // The page with the yes comes after all others.
+        queue.saw(&person, ask, shown, PLACE).await?;
+    }
+    queue.decide(&person, ask.number, Decision { answer, rule }, PLACE).await.map(|_| ())
+}
+
+/// Whether a person has to allow each call of a tool. One that is gone may have been such a tool.
+fn asks_always(membership: &Membership, tool: &str) -> bool {
+    let tool = membership.project.gate.registry().get(tool);
+    tool.is_none_or(|tool| tool.info.facts.approval == Approval::Always)
+}
+
+fn lives_ms(hours: &str) -> Result<u64, ToolError> {
+    if hours.is_empty() {
+        return Ok(PERMIT_LIVES_MS_DEFAULT);
+    }
+    let hours: u64 = hours
+        .parse()
+        .map_err(|_| ToolError::new(ErrorKind::Validation, "How long a rule holds is a number of hours"))?;
+    let lives = Duration::from_secs(hours.saturating_mul(3600)).as_millis();
+    Ok(u64::try_from(lives).unwrap_or(u64::MAX))
+}
+
+impl Membership {
+    /// Where an ask of the project is.
+    fn address(&self, id: &str) -> String {
+        let key = percent_encoding::utf8_percent_encode(&self.project.key, percent_encoding::NON_ALPHANUMERIC);
+        format!("/asks/{key}/{id}")
+    }
+}

@@ -1,0 +1,113 @@
+//! Pages for people: what a browser shows of this server.
+//!
+//! Every page works without script: links and forms, and nothing that a GET decides. Who looks at one has signed in ([`sign_in`]). What
+//! agents have written is text here, never markup: the templates escape all that they are given.
+
+mod asks;
+mod routes;
+mod sign_in;
+mod visitor;
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use toolhost_contract::ToolError;
+
+use super::envelope;
+
+pub(crate) use routes::{Pages, router};
+pub use sign_in::SignIn;
+
+/// What a page may load and where it may lead: this server, and no code that is not a file of it.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+                      trusted-types 'none'";
+/// Where files of the pages are, below it by name.
+const STATIC: &str = "/static";
+
+/// A file that pages load.
+struct File {
+    name: &'static str,
+    kind: &'static str,
+    bytes: &'static [u8],
+}
+
+const FILES: &[File] = &[File {
+    name: "toolhost.css",
+    kind: "text/css; charset=utf-8",
+    bytes: include_bytes!("../../../static/toolhost.css"),
+}];
+
+/// A page that says what is wrong.
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct Problem<'a> {
+    title: &'a str,
+    message: &'a str,
+    hint: Option<&'a str>,
+    user: Option<&'a str>,
+}
+
+/// A page as an answer.
+fn page(status: StatusCode, page: &impl Template) -> Response<Body> {
+    let text = match page.render() {
+        Ok(text) => text,
+        Err(error) => return envelope::problem(&ToolError::internal(error)),
+    };
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    guard(response.headers_mut());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    response
+}
+
+/// What keeps a page from being shown inside another, kept by a cache, or named to wherever its links lead.
+fn guard(headers: &mut HeaderMap) {
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+/// The page for a failure.
+fn problem(status: StatusCode, error: &ToolError, user: Option<&str>) -> Response<Body> {
+    if let Some(source) = &error.source {
+        tracing::error!(error = %source, "a page failed");
+    }
+    let title = match status {
+        StatusCode::NOT_FOUND => "There is no such page",
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "This is not open to you",
+        _ => "That did not work",
+    };
+    page(status, &Problem { title, message: &error.message, hint: error.hint.as_deref(), user })
+}
+
+/// A redirect to an address of this server, as an answer to a form.
+fn see(address: &str) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    guard(response.headers_mut());
+    if let Ok(address) = HeaderValue::from_str(address) {
+        response.headers_mut().insert(header::LOCATION, address);
+    }
+    response
+}
+
+/// A file that pages load.
+fn file(name: &str) -> Option<Response<Body>> {
+    let file = FILES.iter().find(|file| file.name == name)?;
+    let mut response = Response::new(Body::from(file.bytes));
+    guard(response.headers_mut());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(file.kind));
+    // A new version of the program has new ones: they are asked for again each hour.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
+    Some(response)
+}

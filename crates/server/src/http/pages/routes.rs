@@ -1,0 +1,216 @@
+//! Which page is where, and what is checked before it is made.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::routing::{get, post};
+use toolhost_contract::{BoxFuture, Clock, ErrorKind, ToolError};
+use toolhost_store::Login;
+
+use super::sign_in::{Door, LOGIN, LOGOUT, Opened, SignIn, no_link};
+use super::visitor::Visitor;
+use super::{STATIC, asks, file, problem};
+use crate::http::connections::Address;
+use crate::http::listen::{RETRY_LOGIN_SECONDS, query_of, whole};
+use crate::http::visitors::Visitors;
+use crate::http::{HttpLimits, Metrics, Projects, Serving, envelope};
+
+/// What all pages have in common.
+pub(crate) struct Pages {
+    door: Door,
+    projects: Arc<dyn Projects>,
+    clock: Arc<dyn Clock>,
+    limits: HttpLimits,
+    visitors: Arc<Visitors>,
+    metrics: Arc<Metrics>,
+}
+
+/// What a page is made of.
+struct Wanted {
+    /// The parts of the path that vary.
+    path: Vec<String>,
+    query: BTreeMap<String, String>,
+    /// What a form says.
+    form: BTreeMap<String, String>,
+}
+
+type Made<'a> = BoxFuture<'a, Result<Response<Body>, ToolError>>;
+
+impl Pages {
+    pub(crate) fn new(sign_in: SignIn, serving: &Serving, visitors: Arc<Visitors>) -> Self {
+        Self {
+            door: Door::new(sign_in),
+            projects: Arc::clone(&serving.projects),
+            clock: Arc::clone(&serving.clock),
+            limits: serving.limits,
+            visitors,
+            metrics: Arc::clone(&serving.metrics),
+        }
+    }
+
+    /// A page for whoever has signed in.
+    async fn page(
+        &self,
+        name: &'static str,
+        path: Vec<String>,
+        request: Request,
+        make: impl for<'a> FnOnce(Visitor<'a>, Wanted) -> Made<'a>,
+    ) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let answer = match self.wanted(&parts, path, body).await {
+            Ok(wanted) => self.made(&parts, wanted, make).await,
+            Err(answer) => answer,
+        };
+        self.metrics.request(name, answer.status().as_u16());
+        answer
+    }
+
+    async fn made(
+        &self,
+        parts: &Parts,
+        wanted: Wanted,
+        make: impl for<'a> FnOnce(Visitor<'a>, Wanted) -> Made<'a>,
+    ) -> Response<Body> {
+        let login = match self.door.login(&parts.headers).await {
+            Ok(Some(login)) => login,
+            Ok(None) if parts.method == axum::http::Method::GET => {
+                return self.door.ask(StatusCode::UNAUTHORIZED, None);
+            }
+            Ok(None) => {
+                let error = ToolError::new(ErrorKind::Permission, "You are not signed in any more.")
+                    .hint("Sign in, go back, and send it again.");
+                return problem(StatusCode::UNAUTHORIZED, &error, None);
+            }
+            Err(error) => return failed(&error, None),
+        };
+        let visitor = Visitor { login: &login, projects: &*self.projects, clock: &*self.clock };
+        make(visitor, wanted).await.unwrap_or_else(|error| failed(&error, Some(&login)))
+    }
+
+    /// What a request says, if this server's own page sends it.
+    async fn wanted(&self, parts: &Parts, path: Vec<String>, body: Body) -> Result<Wanted, Response<Body>> {
+        let query = query_of(parts.uri.query().unwrap_or_default()).map_err(|error| failed(&error, None))?;
+        if parts.method == axum::http::Method::GET {
+            return Ok(Wanted { path, query, form: BTreeMap::new() });
+        }
+        if !self.door.sent_by_own_page(&parts.headers) {
+            let error = ToolError::new(ErrorKind::Security, "This form was not sent by a page of this server.")
+                .hint("Open the page here and send it again.");
+            return Err(failed(&error, None));
+        }
+        let body = whole(&self.limits, body).await?;
+        let text = std::str::from_utf8(&body)
+            .map_err(|_| failed(&ToolError::new(ErrorKind::Validation, "The form is no text."), None))?;
+        let form = query_of(text).map_err(|error| failed(&error, None))?;
+        Ok(Wanted { path, query, form })
+    }
+
+    /// A link that signs somebody in, looked at or used up.
+    async fn link(&self, secret: String, request: Request) -> Response<Body> {
+        let (parts, _) = request.into_parts();
+        let is_used = parts.method != axum::http::Method::GET;
+        if is_used && !self.door.sent_by_own_page(&parts.headers) {
+            let error = ToolError::new(ErrorKind::Security, "This form was not sent by a page of this server.");
+            return failed(&error, None);
+        }
+        let opened = match is_used {
+            true => self.door.use_link(&secret, &parts.headers).await,
+            false => self.door.show_link(&secret, &parts.headers).await,
+        };
+        let answer = match opened {
+            Ok(Opened::Answer(answer)) => answer,
+            Ok(Opened::Unknown) => self.unknown(&parts),
+            Err(error) => failed(&error, None),
+        };
+        self.metrics.request("login", answer.status().as_u16());
+        answer
+    }
+
+    /// A link that is none is a login that failed.
+    fn unknown(&self, parts: &Parts) -> Response<Body> {
+        self.metrics.failed_login();
+        let address = parts.extensions.get::<Address>().map(|address| address.0);
+        if address.is_none_or(|address| self.visitors.failed(address)) {
+            return no_link();
+        }
+        let error = ToolError::new(ErrorKind::Limit, "Too many logins from this address have failed.")
+            .hint("Wait a minute, then try again.");
+        let mut response = failed(&error, None);
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_LOGIN_SECONDS));
+        response
+    }
+
+    async fn sign_in(&self, request: Request) -> Response<Body> {
+        match self.door.login(request.headers()).await {
+            Ok(login) => self.door.ask(StatusCode::OK, login.as_ref()),
+            Err(error) => failed(&error, None),
+        }
+    }
+
+    async fn sign_out(&self, request: Request) -> Response<Body> {
+        if !self.door.sent_by_own_page(request.headers()) {
+            let error = ToolError::new(ErrorKind::Security, "This form was not sent by a page of this server.");
+            return failed(&error, None);
+        }
+        self.door.leave(request.headers()).await.unwrap_or_else(|error| failed(&error, None))
+    }
+}
+
+fn failed(error: &ToolError, login: Option<&Login>) -> Response<Body> {
+    problem(envelope::status(error.kind), error, login.map(|login| &*login.user))
+}
+
+/// All pages.
+pub(crate) fn router(pages: &Arc<Pages>) -> Router {
+    let [login, link, logout, root, ask] = std::array::from_fn(|_| Arc::clone(pages));
+    let on_link = move |Path(secret): Path<String>, request: Request| {
+        let pages = Arc::clone(&link);
+        async move { pages.link(secret, request).await }
+    };
+    let on_ask = move |Path((project, id)): Path<(String, String)>, request: Request| {
+        let pages = Arc::clone(&ask);
+        async move { pages.page("ask", vec![project, id], request, one_ask).await }
+    };
+    Router::new()
+        .route(LOGIN, get(move |request: Request| async move { login.sign_in(request).await }))
+        .route(&format!("{LOGIN}/{{secret}}"), get(on_link.clone()).post(on_link))
+        .route(LOGOUT, post(move |request: Request| async move { logout.sign_out(request).await }))
+        .route(
+            "/",
+            get(move |request: Request| async move { root.page("inbox", Vec::new(), request, the_inbox).await }),
+        )
+        .route("/asks/{project}/{ask}", get(on_ask.clone()).post(on_ask))
+        .route(
+            &format!("{STATIC}/{{name}}"),
+            get(|Path(name): Path<String>| async move { file(&name).unwrap_or_else(no_file) }),
+        )
+}
+
+fn no_file() -> Response<Body> {
+    problem(StatusCode::NOT_FOUND, &ToolError::new(ErrorKind::NotFound, "There is no such file."), None)
+}
+
+fn the_inbox(visitor: Visitor<'_>, _: Wanted) -> Made<'_> {
+    Box::pin(async move { asks::inbox(&visitor).await })
+}
+
+fn one_ask(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let [project, id] = &wanted.path[..] else {
+            return Err(ToolError::new(ErrorKind::NotFound, "There is no such ask."));
+        };
+        let membership = visitor.membership(project).await?;
+        match wanted.form.is_empty() {
+            true => {
+                let part = wanted.query.get("part").and_then(|part| part.parse().ok()).unwrap_or(1);
+                asks::one(&visitor, &membership, id, part).await
+            }
+            false => asks::decide(&visitor, &membership, id, &wanted.form).await,
+        }
+    })
+}

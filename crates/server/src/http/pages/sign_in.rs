@@ -1,0 +1,208 @@
+//! Signing in: a link that works once, and the cookie that says from then on whose browser this is.
+//!
+//! The cookie holds 256 random bits, and the database their SHA-256. Another site's page can send no form in its name: a form is taken only
+//! from a page of this server ([`Door::sent_by_own_page`]).
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use sha2::{Digest, Sha256};
+use toolhost_contract::{ErrorKind, ToolError};
+use toolhost_store::{Login, Logins};
+
+use super::{page, problem, see};
+
+/// Where people sign in.
+pub(crate) const LOGIN: &str = "/login";
+/// Where a browser is signed out.
+pub(crate) const LOGOUT: &str = "/logout";
+/// Fetch Metadata (W3C).
+const SENT_BY: &str = "sec-fetch-site";
+/// Random bytes of what a cookie holds, and of a link.
+const SECRET_BYTES: usize = 32;
+/// How long a browser keeps the cookie, seconds. The server decides how long it holds.
+const COOKIE_SECONDS: u32 = 7 * 24 * 3600;
+
+/// How people sign in.
+#[derive(Clone)]
+pub struct SignIn {
+    pub logins: Logins,
+    /// Whether browsers reach this server over TLS, its own or a proxy's: then the cookie goes over nothing else.
+    pub is_tls: bool,
+}
+
+impl SignIn {
+    /// The path of a new link that signs a user in, and the hash that is kept of it.
+    ///
+    /// # Errors
+    /// If the system has no random bytes.
+    pub fn new_link() -> Result<(String, String), getrandom::Error> {
+        let secret = random()?;
+        let hash = hash_of(&secret);
+        Ok((format!("{LOGIN}/{secret}"), hash))
+    }
+}
+
+/// What becomes of a link that is opened.
+pub(crate) enum Opened {
+    /// The answer to the browser.
+    Answer(Response<Body>),
+    /// It signs nobody in.
+    Unknown,
+}
+
+pub(crate) struct Door {
+    sign_in: SignIn,
+}
+
+#[derive(Template)]
+#[template(path = "login.html")]
+struct LoginPage<'a> {
+    user: Option<&'a str>,
+}
+
+#[derive(Template)]
+#[template(path = "link.html")]
+struct LinkPage<'a> {
+    /// Whom the link signs in.
+    guest: &'a str,
+    /// Who is signed in now.
+    user: Option<&'a str>,
+}
+
+impl Door {
+    pub(crate) fn new(sign_in: SignIn) -> Self {
+        Self { sign_in }
+    }
+
+    /// Who has signed in with the browser that sends this.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub(crate) async fn login(&self, headers: &HeaderMap) -> Result<Option<Login>, ToolError> {
+        let Some(secret) = self.secret(headers) else { return Ok(None) };
+        let Some(login) = self.sign_in.logins.valid(&hash_of(secret)).await? else { return Ok(None) };
+        if let Err(error) = self.sign_in.logins.used(&login).await {
+            tracing::warn!(%error, "the last use of a login could not be noted");
+        }
+        Ok(Some(login))
+    }
+
+    /// What the cookie holds. Where there are two, another server of this host may have set one: it is not known which is ours.
+    fn secret<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+        let name = self.cookie_name(headers);
+        let all = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+        let pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        let mut ours = pairs.filter(|(of, _)| *of == name).map(|(_, value)| value);
+        let secret = ours.next().filter(|secret| is_secret(secret))?;
+        ours.next().is_none().then_some(secret)
+    }
+
+    /// Over TLS no other host and no path can set a cookie of this name. Without TLS the cookies of `localhost` are those of all its ports:
+    /// each port has a name of its own.
+    fn cookie_name(&self, headers: &HeaderMap) -> String {
+        if self.sign_in.is_tls {
+            return "__Host-toolhost".to_owned();
+        }
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let port = host.rsplit_once(':').map_or("80", |(_, port)| port);
+        format!("toolhost-{port}")
+    }
+
+    /// Whether a form was sent by a page of this server. Browsers say where a form comes from; what says nothing is none.
+    pub(crate) fn sent_by_own_page(&self, headers: &HeaderMap) -> bool {
+        if let Some(site) = headers.get(SENT_BY) {
+            return site == "same-origin";
+        }
+        // The names are compared before any request is served.
+        let scheme = if self.sign_in.is_tls { "https://" } else { "http://" };
+        headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok()).is_some_and(|said| said.starts_with(scheme))
+    }
+
+    /// The page where people sign in.
+    pub(crate) fn ask(&self, status: StatusCode, login: Option<&Login>) -> Response<Body> {
+        page(status, &LoginPage { user: login.map(|login| &*login.user) })
+    }
+
+    /// The page of a link: it says whom it signs in, and uses nothing up. Mail programs and chats open links to look at them.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub(crate) async fn show_link(&self, secret: &str, headers: &HeaderMap) -> Result<Opened, ToolError> {
+        let guest = match is_secret(secret) {
+            true => self.sign_in.logins.link(&hash_of(secret)).await?,
+            false => None,
+        };
+        let Some(guest) = guest else { return Ok(Opened::Unknown) };
+        let login = self.login(headers).await?;
+        let user = login.as_ref().map(|login| &*login.user);
+        Ok(Opened::Answer(page(StatusCode::OK, &LinkPage { guest: &guest, user })))
+    }
+
+    /// Uses a link up. The browser gets a new secret, whatever it had before.
+    ///
+    /// # Errors
+    /// If the database does not answer, or the system has no random bytes.
+    pub(crate) async fn use_link(&self, secret: &str, headers: &HeaderMap) -> Result<Opened, ToolError> {
+        if !is_secret(secret) {
+            return Ok(Opened::Unknown);
+        }
+        let new = random().map_err(ToolError::internal)?;
+        let Some(login) = self.sign_in.logins.use_link(&hash_of(secret), &hash_of(&new)).await? else {
+            return Ok(Opened::Unknown);
+        };
+        tracing::info!(user = login.user, "somebody has signed in with a link");
+        if let Some(before) = self.secret(headers) {
+            self.sign_in.logins.end(&hash_of(before)).await?;
+        }
+        Ok(Opened::Answer(self.with_cookie(see("/"), headers, &new, COOKIE_SECONDS)))
+    }
+
+    /// Signs the browser out.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub(crate) async fn leave(&self, headers: &HeaderMap) -> Result<Response<Body>, ToolError> {
+        if let Some(secret) = self.secret(headers) {
+            self.sign_in.logins.end(&hash_of(secret)).await?;
+        }
+        Ok(self.with_cookie(see(LOGIN), headers, "", 0))
+    }
+
+    fn with_cookie(
+        &self,
+        mut response: Response<Body>,
+        headers: &HeaderMap,
+        secret: &str,
+        seconds: u32,
+    ) -> Response<Body> {
+        let secure = if self.sign_in.is_tls { "; Secure" } else { "" };
+        let name = self.cookie_name(headers);
+        let cookie = format!("{name}={secret}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
+        if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+            response.headers_mut().insert(header::SET_COOKIE, cookie);
+        }
+        response
+    }
+}
+
+/// The page for a link that signs nobody in.
+pub(crate) fn no_link() -> Response<Body> {
+    let error = ToolError::new(ErrorKind::NotFound, "This link was used already, or it is too old.")
+        .hint("`toolhost login` makes a new one.");
+    problem(StatusCode::NOT_FOUND, &error, None)
+}
+
+fn random() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; SECRET_BYTES];
+    getrandom::fill(&mut bytes)?;
+    Ok(hex::encode(bytes))
+}
+
+fn is_secret(text: &str) -> bool {
+    text.len() == 2 * SECRET_BYTES && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn hash_of(secret: &str) -> String {
+    hex::encode(Sha256::digest(secret.as_bytes()))
+}

@@ -1,0 +1,77 @@
+//! Whoever looks at a page: a person who has signed in, and what they are in which projects.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolhost_contract::{Clock, ErrorKind, ToolError, visible_line};
+use toolhost_store::{Login, Role};
+
+use super::super::{OpenProject, Projects};
+
+/// How old a login may be for what only a person may allow, each time anew.
+const RECENT: Duration = Duration::from_secs(15 * 60);
+
+pub(crate) struct Visitor<'a> {
+    pub(crate) login: &'a Login,
+    pub(crate) projects: &'a dyn Projects,
+    pub(crate) clock: &'a dyn Clock,
+}
+
+/// A project that the person is a member of.
+pub(crate) struct Membership {
+    pub(crate) project: Arc<OpenProject>,
+    pub(crate) user_id: i64,
+    pub(crate) role: Role,
+}
+
+impl Visitor<'_> {
+    /// All projects of the person, and the names of those that could not be opened.
+    ///
+    /// # Errors
+    /// If it cannot be told which projects there are.
+    pub(crate) async fn memberships(&self) -> Result<(Vec<Membership>, Vec<String>), ToolError> {
+        let (mut memberships, mut closed) = (Vec::new(), Vec::new());
+        let mut keys = self.projects.keys().await?;
+        keys.sort();
+        for key in keys {
+            match self.membership(&key).await {
+                Ok(membership) => memberships.push(membership),
+                Err(error) if error.kind == ErrorKind::NotFound => {}
+                Err(error) => {
+                    tracing::warn!(key, error = %error.message, "a project could not be opened");
+                    closed.push(visible_line(&key));
+                }
+            }
+        }
+        Ok((memberships, closed))
+    }
+
+    /// One project. What does not exist and what is somebody else's are one answer.
+    ///
+    /// # Errors
+    /// If the person has no such project, or it cannot be opened.
+    pub(crate) async fn membership(&self, key: &str) -> Result<Membership, ToolError> {
+        let nothing = || ToolError::new(ErrorKind::NotFound, "You have no such project.");
+        let project = self.projects.open(key).await?.ok_or_else(nothing)?;
+        let user_id = project.people.user(&self.login.user).await?.ok_or_else(nothing)?;
+        let role = project.people.role(project.id, user_id).await?.ok_or_else(nothing)?;
+        Ok(Membership { project, user_id, role })
+    }
+
+    /// Whether the person has proven a moment ago who they are.
+    pub(crate) fn is_recent(&self) -> bool {
+        let age = self.clock.unix_ms().saturating_sub(self.login.created_at_ms);
+        u128::try_from(age).is_ok_and(|age| age < RECENT.as_millis())
+    }
+
+    /// `12 minutes left`
+    pub(crate) fn time_left(&self, until_ms: i64) -> String {
+        let minutes = until_ms.saturating_sub(self.clock.unix_ms()).max(0) / 60_000;
+        match minutes {
+            0 => "less than a minute left".to_owned(),
+            1 => "1 minute left".to_owned(),
+            2..120 => format!("{minutes} minutes left"),
+            _ => format!("{} hours left", minutes / 60),
+        }
+    }
+}
