@@ -14,11 +14,12 @@ Written by `cargo xtask gen` from the JSON Schema of `config.toml` (`toolhost sc
 Options come before variables, variables before the file.\n";
 
 /// Variables that no option stands for.
-const VARIABLES: [(&str, &str); 7] = [
+const VARIABLES: [(&str, &str); 8] = [
     (
         "`TOOLHOST_LOG`",
         "What is logged on standard error: `error`, `warn` (the default), `info`, `debug`, or a filter by modules.",
     ),
+    ("`TOOLHOST_OPENID_SECRET`", "The secret of `toolhost serve` at the identity provider where people sign in."),
     ("`TOOLHOST_LOG_FORMAT`", "`json`: each line of the log is a JSON object, with the call's number in `call`."),
     ("`NO_COLOR`", "No colors, whatever its value is."),
     ("`VISUAL`, `EDITOR`", "The editor in which a person changes arguments and texts."),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use toolhost_contract::Durability;
 use toolhost_server::http::SignIn;
 use toolhost_store::{LoginLife, Logins, Store};
 
@@ -19,7 +20,7 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Store> {
         return Ok(Store::connect(&url, projects::clock(), toolhost::SUBJECTS).await?);
     }
     let folder = settings.server_state()?;
-    let opened = Store::open(&folder, projects::clock(), toolhost::SUBJECTS, settings.server_durability()).await;
+    let opened = Store::open(&folder, projects::clock(), toolhost::SUBJECTS, Durability::default()).await;
     opened.with_context(|| format!("the logins in {} cannot be opened", folder.display()))
 }
 

@@ -14,6 +14,7 @@ use crate::notify::NotifyTable;
 use crate::print::ColorFlag;
 use crate::remotes::{self, RemoteTable};
 use crate::size::Size;
+use crate::toml_file;
 use anyhow::{Context, bail};
 use etcetera::BaseStrategy;
 use schemars::JsonSchema;
@@ -21,7 +22,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toolhost::ModelConfig;
 use toolhost_contract::workspace::Remote;
-use toolhost_contract::{Clock, Durability, Redactor, SystemClock};
+use toolhost_contract::{Clock, Durability, SystemClock};
 use toolhost_deploy::{DeployKey, DeployRules, Orphans};
 use toolhost_host::{Asking, Unattended};
 use toolhost_sandbox::{FenceChoice, Limits};
@@ -344,7 +345,9 @@ pub(crate) fn schema() -> serde_json::Value {
 
 /// Whether a configuration file could be read, as far as its text tells.
 pub(crate) fn check_file(table: toml::Table) -> anyhow::Result<()> {
-    let _: File = table.try_into().map_err(|error: toml::de::Error| anyhow::anyhow!(without_value(error.message())))?;
+    let _: File = table
+        .try_into()
+        .map_err(|error: toml::de::Error| anyhow::anyhow!(toml_file::without_value(error.message())))?;
     Ok(())
 }
 
@@ -408,28 +411,28 @@ impl Settings {
         }
     }
 
+    /// The configuration file, and what it says.
+    fn read(&self) -> anyhow::Result<(PathBuf, File)> {
+        let config = self.config_file(&folders()?);
+        let file = read_config(&config, self.config.is_some())?;
+        Ok((config, file))
+    }
+
     /// The shared database, if one was named.
     pub(crate) fn shared_database(&self) -> anyhow::Result<Option<String>> {
-        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
-        let file = read_config(&self.config_file(&folders), self.config.is_some())?;
+        let (_, file) = self.read()?;
         Ok(self.database.clone().or(file.database))
     }
 
     /// In whose name things are done.
     pub(crate) fn user_name(&self) -> anyhow::Result<String> {
-        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
-        let file = read_config(&self.config_file(&folders), self.config.is_some())?;
+        let (_, file) = self.read()?;
         Ok(self.user.clone().or(file.user).unwrap_or_else(|| USER_DEFAULT.to_owned()))
-    }
-
-    /// What a write of a server's own survives.
-    pub(crate) fn server_durability(&self) -> Durability {
-        self.durability.map(Durability::from).unwrap_or_default()
     }
 
     /// Where a server of this machine keeps what belongs to none of its projects.
     pub(crate) fn server_state(&self) -> anyhow::Result<PathBuf> {
-        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
+        let folders = folders()?;
         let state = self.state.as_ref().map(std::path::absolute).transpose()?;
         Ok(state.unwrap_or_else(|| folders.data_dir().join("toolhost")).join("server"))
     }
@@ -470,15 +473,13 @@ impl Settings {
 
     /// The operator's profile tables alone: they need no workspace.
     pub(crate) fn profiles(&self) -> anyhow::Result<String> {
-        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
+        let folders = folders()?;
         profiles_text(read_config(&self.config_file(&folders), self.config.is_some())?.profiles)
     }
 
     /// What the operator says of models.
     pub(crate) fn models(&self) -> anyhow::Result<ModelSettings> {
-        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
-        let config = self.config_file(&folders);
-        let file = read_config(&config, self.config.is_some())?;
+        let (config, file) = self.read()?;
         let folder = keys_folder(&config);
         let mut others: Vec<String> = file.remotes.iter().filter_map(|remote| remote.token.clone()).collect();
         others.extend(file.notify.key_name().map(str::to_owned));
@@ -492,9 +493,7 @@ impl Settings {
 
     /// The webhook that the configuration names, and where its key is.
     pub(crate) fn notify(&self) -> anyhow::Result<(NotifyTable, Vault)> {
-        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
-        let config = self.config_file(&folders);
-        let file = read_config(&config, self.config.is_some())?;
+        let (config, file) = self.read()?;
         Ok((file.notify, Vault { places: file.keys, folder: keys_folder(&config) }))
     }
 
@@ -509,12 +508,12 @@ impl Settings {
                 "the projects of this machine are those without --state, --database and --project",
             ));
         }
-        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
+        let folders = folders()?;
         Ok(projects_of(&folders.data_dir().join("toolhost")))
     }
 
     pub(crate) fn resolve(&self) -> anyhow::Result<Resolved> {
-        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
+        let folders = folders()?;
         let projects = projects_of(&folders.data_dir().join("toolhost"));
         let mut project_above = None;
         let root = match &self.root {
@@ -539,7 +538,7 @@ impl Settings {
     /// What was said, for a folder that may not be there: nobody works in it.
     pub(crate) fn resolve_at(&self, root: PathBuf, project_above: Option<PathBuf>) -> anyhow::Result<Resolved> {
         is_set(&SystemClock::default())?;
-        let folders = etcetera::choose_base_strategy().context("the home folder is not known: set HOME")?;
+        let folders = folders()?;
         let data = folders.data_dir().join("toolhost");
         let config_file = self.config_file(&folders);
         let file = read_config(&config_file, self.config.is_some())?;
@@ -597,6 +596,11 @@ impl Settings {
             env,
         })
     }
+}
+
+/// Where a user's programs keep their files.
+fn folders() -> anyhow::Result<impl BaseStrategy> {
+    etcetera::choose_base_strategy().context("the home folder is not known: set HOME")
 }
 
 /// The state folders of projects, below what they have in common.
@@ -708,43 +712,10 @@ fn choice(sandbox: Option<Sandbox>) -> FenceChoice {
 
 fn read_config(path: &Path, required: bool) -> anyhow::Result<File> {
     match std::fs::read_to_string(path) {
-        Ok(text) => parse(path, &text),
+        Ok(text) => toml_file::parse(path, &text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => Ok(File::default()),
         Err(error) => Err(error).with_context(|| format!("the configuration {} cannot be read", path.display())),
     }
-}
-
-/// Reads a file of settings, whose errors quote no value.
-pub(crate) fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> anyhow::Result<T> {
-    toml::from_str(text).map_err(|error| not_valid(path, text, &error))
-}
-
-/// Not the error itself, which quotes the line: a database's address may have a password in it. The line's key has none.
-fn not_valid(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
-    let before = &text[..error.span().map_or(0, |span| span.start)];
-    let at = before.matches('\n').count();
-    let key = text.lines().nth(at).and_then(|line| line.split_once('=')).map_or("", |(key, _)| key.trim());
-    let is_key = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
-    let key = if is_key { format!(" (`{key}`)") } else { String::new() };
-    let message = without_value(error.message());
-    anyhow::anyhow!("the configuration {} is not valid: line {}{key}: {message}", path.display(), at + 1)
-}
-
-/// What was wrong, without the value that was: somebody may have written a key where its name belongs.
-fn without_value(message: &str) -> String {
-    let mut said = match ["unknown variant `", "invalid type: string \"", "invalid value: string \""]
-        .iter()
-        .find_map(|start| message.strip_prefix(start).map(|rest| (start, rest)))
-    {
-        None => message.to_owned(),
-        Some((start, rest)) => {
-            let kind = start.trim_end_matches(['`', '"', ' ']);
-            let expected = rest.rfind(", expected").map_or("", |at| &rest[at..]);
-            format!("{kind}{expected}")
-        }
-    };
-    Redactor::default().redact(&mut said);
-    said
 }
 
 fn profiles_text(profiles: toml::Table) -> anyhow::Result<String> {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use percent_encoding::NON_ALPHANUMERIC;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::Value;
 
 use crate::client::{self, chain};
@@ -24,11 +26,41 @@ pub struct DocumentError {
 /// # Errors
 /// If there is none in time, it is no JSON, or too long.
 pub async fn document(url: &str) -> Result<Value, DocumentError> {
+    answered(url, |client, to| client.get(to)).await
+}
+
+/// The JSON document that answers a form. `login` is the name of the client and its secret.
+///
+/// # Errors
+/// As [`document`], and if the form is refused.
+pub async fn answer_to_form(
+    url: &str,
+    form: &[(&str, &str)],
+    login: Option<(&str, &str)>,
+) -> Result<Value, DocumentError> {
+    let encoded = |text: &str| percent_encoding::utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let body: Vec<String> = form.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    let body = body.join("&");
+    answered(url, |client, to| {
+        let request = client.post(to).header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body);
+        match login {
+            // Both are written as in a form (RFC 6749, section 2.3.1).
+            Some((name, secret)) => request.basic_auth(encoded(name), Some(encoded(secret))),
+            None => request,
+        }
+    })
+    .await
+}
+
+async fn answered(
+    url: &str,
+    ask: impl FnOnce(reqwest::Client, reqwest::Url) -> reqwest::RequestBuilder,
+) -> Result<Value, DocumentError> {
     let failed = |why: String| DocumentError { url: url.to_owned(), why };
     let fetched = async {
         let to = client::checked(url)?;
         // Documents are fetched every ten minutes: no connection waits for the next.
-        let sent = client::new(&to, 0)?.get(to).header(reqwest::header::ACCEPT, "application/json").send().await;
+        let sent = ask(client::new(&to, 0)?, to).header(ACCEPT, "application/json").send().await;
         let mut answer = sent.map_err(|error| chain(&error.without_url()))?;
         if !answer.status().is_success() {
             return Err(format!("it answered with the status {}", answer.status().as_u16()));

@@ -8,4 +8,4 @@ mod documents;
 pub mod mcp;
 pub mod webhook;
 
-pub use documents::{DocumentError, document};
+pub use documents::{DocumentError, answer_to_form, document};

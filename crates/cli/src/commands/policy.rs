@@ -76,8 +76,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 fn test(file: &std::path::Path, settings: &Settings) -> anyhow::Result<ExitCode> {
     let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let invalid = || format!("{} is not valid", file.display());
-    let parsed: File = crate::settings::parse(file, &text)?;
-    let mut rest: toml::Table = crate::settings::parse(file, &text)?;
+    let parsed: File = crate::toml_file::parse(file, &text)?;
+    let mut rest: toml::Table = crate::toml_file::parse(file, &text)?;
     rest.remove("tests");
     crate::settings::check_file(rest).with_context(invalid)?;
     let registry = toolhost::registry(&toolhost_store::Database::default())?;

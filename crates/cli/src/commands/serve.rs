@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use toolhost_contract::{BoxFuture, ErrorKind, SystemClock, ToolError};
 use toolhost_host::CallObserver;
 use toolhost_server::http::{
-    Documents, HttpLimits, Metrics, OauthConfig, OauthLimits, Serving, SignIn, serve, serve_metrics,
+    Documents, HttpLimits, LoginClient, Metrics, OauthConfig, OauthLimits, Serving, SignIn, serve, serve_metrics,
 };
 use toolhost_store::Logins;
 
@@ -23,6 +23,8 @@ use crate::{Usage, logins, print};
 
 /// Where it listens where nobody says.
 const LISTEN_DEFAULT: &str = "127.0.0.1:7420";
+/// Holds the secret of this server at the identity provider: what stands on the command line is seen by every user of the machine.
+const OPENID_SECRET: &str = "TOOLHOST_OPENID_SECRET";
 
 /// Serve every project over HTTP: MCP at `/mcp`, a JSON API at `/api/v1`
 ///
@@ -69,6 +71,10 @@ pub(crate) struct Args {
     /// A scope that each such token has besides its own, such as toolhost:profile:developer; several times
     #[arg(long, value_name = "SCOPE", env = "TOOLHOST_OAUTH_SCOPES", value_delimiter = ',', requires = "oauth_issuer")]
     oauth_scope: Vec<String>,
+    /// Let people sign in at that authorization server: the name by which it knows this server. Its secret is in TOOLHOST_OPENID_SECRET, if it has
+    /// one, and it sends people back to PUBLIC_URL/login/openid/callback
+    #[arg(long, value_name = "CLIENT", env = "TOOLHOST_OPENID_CLIENT", requires = "oauth_issuer")]
+    openid_client: Option<String>,
     /// A proxy in front of this server speaks TLS with its clients: without TLS of its own, only then may it listen on an address that
     /// others reach
     #[arg(long, env = "TOOLHOST_BEHIND_TLS_PROXY")]
@@ -101,6 +107,7 @@ impl Args {
             // Whoever registers under this name would own what was made at a terminal.
             refused_users: vec![crate::settings::USER_DEFAULT.to_owned()],
             scopes: self.oauth_scope.clone(),
+            login: self.openid_client.clone().map(|id| LoginClient { id, secret: std::env::var(OPENID_SECRET).ok() }),
             documents: Arc::new(Outgoing),
             limits: OauthLimits::default(),
         }))
@@ -114,6 +121,18 @@ impl Documents for Outgoing {
     fn get<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             toolhost_outbound::document(url).await.map_err(|error| ToolError::new(ErrorKind::Io, error.to_string()))
+        })
+    }
+
+    fn post<'a>(
+        &'a self,
+        url: &'a str,
+        form: &'a [(&'a str, &'a str)],
+        client: Option<(&'a str, &'a str)>,
+    ) -> BoxFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move {
+            let answer = toolhost_outbound::answer_to_form(url, form, client).await;
+            answer.map_err(|error| ToolError::new(ErrorKind::Io, error.to_string()))
         })
     }
 }

@@ -60,7 +60,10 @@ pub async fn serve(serving: Serving, listener: impl Listener, stop: Cancellation
     let (limits, life) = (serving.limits, CancellationToken::new());
     let oauth = serving.oauth.clone().map(|config| Arc::new(Oauth::new(config, Arc::clone(&serving.clock))));
     let visitors = Arc::new(Visitors::new(serving.hosts.clone(), limits.failed_logins));
-    let pages = serving.sign_in.clone().map(|sign_in| Arc::new(Pages::new(sign_in, &serving, Arc::clone(&visitors))));
+    let pages = serving
+        .sign_in
+        .clone()
+        .map(|sign_in| Arc::new(Pages::new(sign_in, oauth.clone(), &serving, Arc::clone(&visitors))));
     let server = Arc::new(Server {
         ends: Arc::default(),
         document: super::openapi(&serving.version).to_string().into(),

@@ -29,7 +29,7 @@ mod work;
 pub use connections::Listener;
 pub use listen::serve;
 pub use metrics::Metrics;
-pub use oauth::{Documents, OauthConfig, OauthLimits};
+pub use oauth::{Documents, LoginClient, OauthConfig, OauthLimits};
 pub use pages::SignIn;
 pub use projects::{Describe, OpenProject, Projects};
 pub use scrape::serve_metrics;

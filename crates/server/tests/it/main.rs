@@ -14,6 +14,7 @@ mod mcp;
 mod metrics;
 mod oauth;
 mod openapi;
+mod openid;
 mod pages;
 mod rig;
 mod tenants;

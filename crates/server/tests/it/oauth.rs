@@ -35,6 +35,7 @@ impl Oauth {
             user_claim: "sub".to_owned(),
             refused_users: Vec::new(),
             scopes: Vec::new(),
+            login: None,
             documents,
             limits: OauthLimits::default(),
         };

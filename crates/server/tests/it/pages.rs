@@ -365,7 +365,7 @@ async fn what_is_somebody_elses_and_what_does_not_exist_are_one_page() {
     rig.houses[1].store.people().add_user("eve").await.unwrap();
     let eve = Browser::signed_in(&rig, "eve").await;
     let inbox = eve.get("/").await;
-    assert!(inbox.body.contains("Nobody waits for you."), "{}", inbox.body);
+    assert!(inbox.body.contains("You are a member of no project here."), "{}", inbox.body);
     let theirs = eve.get(&format!("/asks/p0/{ask}")).await;
     for path in ["/asks/p9/ask-1", "/asks/p0/ask-999", "/asks/p0/x", "/asks/p1/ask-1"] {
         let none = eve.get(path).await;

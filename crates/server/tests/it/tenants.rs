@@ -31,6 +31,7 @@ async fn tenants() -> Tenants {
         user_claim: "sub".to_owned(),
         refused_users: Vec::new(),
         scopes: Vec::new(),
+        login: None,
         documents: Arc::new(Issuer::of(vec![key.public("k")])),
         limits: OauthLimits::default(),
     };

@@ -175,6 +175,11 @@ impl Claims {
         text.filter(|text| !text.is_empty() && text.chars().count() <= NAME_CHARS_MAX).map(str::to_owned)
     }
 
+    /// A claim that is a whole number.
+    pub(crate) fn number(&self, name: &str) -> Option<i64> {
+        self.more.get(name).and_then(Value::as_i64)
+    }
+
     pub(crate) fn is_email_verified(&self) -> Option<bool> {
         self.more.get("email_verified").and_then(Value::as_bool)
     }

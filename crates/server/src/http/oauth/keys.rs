@@ -27,16 +27,26 @@ pub(crate) struct Keys {
 #[derive(Default)]
 struct Known {
     keys: Arc<Vec<Key>>,
+    endpoints: Option<Endpoints>,
     /// When they were fetched.
     fetched: Option<Duration>,
     /// When it was last tried.
     tried: Option<Duration>,
 }
 
+/// Where people sign in, and where a code becomes a token.
+#[derive(Clone)]
+pub(crate) struct Endpoints {
+    pub(crate) authorization: String,
+    pub(crate) token: String,
+}
+
 #[derive(Deserialize)]
 struct Metadata {
     issuer: String,
     jwks_uri: String,
+    authorization_endpoint: Option<String>,
+    token_endpoint: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -71,8 +81,9 @@ impl Keys {
         }
         known.tried = Some(now);
         match self.fetch().await {
-            Ok(keys) => {
+            Ok((keys, endpoints)) => {
                 known.keys = Arc::new(keys);
+                known.endpoints = endpoints;
                 known.fetched = Some(now);
                 Ok(Arc::clone(&known.keys))
             }
@@ -91,7 +102,20 @@ impl Keys {
         Err(Refused::Failed(ToolError::new(ErrorKind::Limit, message).hint("try again in a minute")))
     }
 
-    async fn fetch(&self) -> Result<Vec<Key>, ToolError> {
+    /// Where people sign in.
+    ///
+    /// # Errors
+    /// If the authorization server does not say, or does not answer.
+    pub(crate) async fn endpoints(&self) -> Result<Endpoints, ToolError> {
+        self.of(None).await.map_err(|refused| match refused {
+            Refused::Failed(error) => error,
+            Refused::Invalid(why) => ToolError::new(ErrorKind::Security, why),
+        })?;
+        let found = self.known.lock().await.endpoints.clone();
+        found.ok_or_else(|| ToolError::new(ErrorKind::Io, "the authorization server does not say where people sign in"))
+    }
+
+    async fn fetch(&self) -> Result<(Vec<Key>, Option<Endpoints>), ToolError> {
         let metadata = self.published().await?;
         if metadata.issuer != self.issuer {
             let message = format!("{} says that it is {}", self.issuer, metadata.issuer);
@@ -100,7 +124,9 @@ impl Keys {
         let set = self.documents.get(&metadata.jwks_uri).await?;
         let set: KeySet = serde_json::from_value(set).map_err(ToolError::internal)?;
         // One of a kind that is not known must not hide the others.
-        Ok(set.keys.into_iter().take(KEYS_MAX).filter_map(|key| serde_json::from_value(key).ok()).collect())
+        let keys = set.keys.into_iter().take(KEYS_MAX).filter_map(|key| serde_json::from_value(key).ok()).collect();
+        let endpoints = metadata.authorization_endpoint.zip(metadata.token_endpoint);
+        Ok((keys, endpoints.map(|(authorization, token)| Endpoints { authorization, token })))
     }
 
     /// What the authorization server says of itself (OpenID Connect Discovery 1.0, RFC 8414).

@@ -6,6 +6,7 @@
 
 mod jwt;
 mod keys;
+mod openid;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,8 @@ use self::keys::Keys;
 use super::token::Right;
 
 pub(crate) use self::jwt::Refused;
+pub use self::openid::LoginClient;
+pub(crate) use self::openid::{CALLBACK, Flow};
 
 /// Where clients look for the metadata of a protected resource (RFC 9728, section 3.1).
 pub(crate) const METADATA: &str = "/.well-known/oauth-protected-resource";
@@ -34,6 +37,18 @@ pub trait Documents: Send + Sync {
     /// # Errors
     /// If the document cannot be fetched, or is no JSON.
     fn get<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Value, ToolError>>;
+
+    /// The document that answers a form, sent by a client that proves itself with a name and a secret, if it has one (RFC 6749,
+    /// section 2.3.1).
+    ///
+    /// # Errors
+    /// If the form is refused, or the answer is no JSON.
+    fn post<'a>(
+        &'a self,
+        url: &'a str,
+        form: &'a [(&'a str, &'a str)],
+        client: Option<(&'a str, &'a str)>,
+    ) -> BoxFuture<'a, Result<Value, ToolError>>;
 }
 
 /// Which authorization server is believed, and what its tokens are for.
@@ -51,6 +66,8 @@ pub struct OauthConfig {
     pub refused_users: Vec<String>,
     /// Scopes that each valid token has besides its own, for authorization servers that know none of ours.
     pub scopes: Vec<String>,
+    /// Lets people sign in there; `None`: only tokens are taken.
+    pub login: Option<LoginClient>,
     pub documents: Arc<dyn Documents>,
     pub limits: OauthLimits,
 }
@@ -122,11 +139,15 @@ impl Oauth {
     }
 
     fn check(&self, claims: &Claims) -> Result<(), Refused> {
-        if claims.iss != self.config.issuer {
-            return Err(Refused::Invalid("it is of another issuer"));
-        }
         if !claims.audiences().iter().any(|audience| self.is_audience(audience)) {
             return Err(Refused::Invalid("it is for another audience"));
+        }
+        self.check_issuer_and_time(claims)
+    }
+
+    fn check_issuer_and_time(&self, claims: &Claims) -> Result<(), Refused> {
+        if claims.iss != self.config.issuer {
+            return Err(Refused::Invalid("it is of another issuer"));
         }
         let (now, leeway) = (self.clock.unix_ms() / 1000, self.config.limits.leeway.as_secs().cast_signed());
         if claims.exp.saturating_add(leeway) <= now {
@@ -158,7 +179,8 @@ impl Oauth {
         own.map(project).collect::<Option<Vec<_>>>().unwrap_or_default()
     }
 
-    fn identity_of(&self, claims: Claims) -> Result<Identity, Refused> {
+    /// The name of the user here whom the claims speak for.
+    fn user_of(&self, claims: &Claims) -> Result<String, Refused> {
         let user = claims.text(&self.config.user_claim).ok_or(Refused::Invalid("it names no user"))?;
         if self.config.user_claim == "email" && claims.is_email_verified() != Some(true) {
             return Err(Refused::Invalid("the address of its user was not verified"));
@@ -166,6 +188,11 @@ impl Oauth {
         if self.config.refused_users.contains(&user) {
             return Err(Refused::Invalid("no token speaks for its user"));
         }
+        Ok(user)
+    }
+
+    fn identity_of(&self, claims: Claims) -> Result<Identity, Refused> {
+        let user = self.user_of(&claims)?;
         let client = claims.client().unwrap_or_else(|| "oauth".to_owned());
         let scopes: Vec<String> = claims.scopes().into_iter().chain(self.config.scopes.iter().cloned()).collect();
         let of = |prefix: &str| -> Vec<String> {

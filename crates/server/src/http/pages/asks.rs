@@ -27,6 +27,8 @@ const ENDED_MAX: i64 = 20;
 #[template(path = "asks.html")]
 struct InboxPage<'a> {
     user: Option<&'a str>,
+    /// Whether the person is a member of any project.
+    is_member: bool,
     asks: Vec<Row>,
     /// In how many projects more are open than are listed.
     more: i64,
@@ -160,7 +162,7 @@ pub(crate) async fn inbox(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolE
     ended.sort_by_key(|row| Reverse(row.created_at_ms));
     ended.truncate(usize::try_from(ENDED_MAX).unwrap_or(usize::MAX));
     let user = Some(&*visitor.login.user);
-    Ok(page(StatusCode::OK, &InboxPage { user, asks, more, ended, closed }))
+    Ok(page(StatusCode::OK, &InboxPage { user, is_member: !memberships.is_empty(), asks, more, ended, closed }))
 }
 
 fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {

@@ -12,11 +12,12 @@ use axum::routing::{get, post};
 use toolhost_contract::{BoxFuture, Clock, ErrorKind, ToolError};
 use toolhost_store::Login;
 
-use super::sign_in::{Door, LOGIN, LOGOUT, Opened, SignIn, no_link};
+use super::sign_in::{Door, ELSEWHERE, LOGIN, LOGOUT, Opened, SignIn, no_link};
 use super::visitor::Visitor;
 use super::{STATIC, asks, file, problem};
 use crate::http::connections::Address;
 use crate::http::listen::{RETRY_LOGIN_SECONDS, query_of, whole};
+use crate::http::oauth::{CALLBACK, Oauth};
 use crate::http::visitors::Visitors;
 use crate::http::{HttpLimits, Metrics, Projects, Serving, envelope};
 
@@ -42,9 +43,9 @@ struct Wanted {
 type Made<'a> = BoxFuture<'a, Result<Response<Body>, ToolError>>;
 
 impl Pages {
-    pub(crate) fn new(sign_in: SignIn, serving: &Serving, visitors: Arc<Visitors>) -> Self {
+    pub(crate) fn new(sign_in: SignIn, oauth: Option<Arc<Oauth>>, serving: &Serving, visitors: Arc<Visitors>) -> Self {
         Self {
-            door: Door::new(sign_in),
+            door: Door::new(sign_in, oauth.filter(|oauth| oauth.signs_people_in())),
             projects: Arc::clone(&serving.projects),
             clock: Arc::clone(&serving.clock),
             limits: serving.limits,
@@ -152,6 +153,29 @@ impl Pages {
         }
     }
 
+    /// Sends a browser to the identity provider.
+    async fn go_elsewhere(&self, request: Request) -> Response<Body> {
+        self.door.go_elsewhere(request.headers()).await.unwrap_or_else(|error| elsewhere_failed(&error))
+    }
+
+    /// A browser that comes back from there.
+    async fn come_back(&self, request: Request) -> Response<Body> {
+        let (parts, _) = request.into_parts();
+        let query = match query_of(parts.uri.query().unwrap_or_default()) {
+            Ok(query) => query,
+            Err(error) => return failed(&error, None),
+        };
+        let answer = match self.door.come_back(&parts.headers, &query).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.metrics.failed_login();
+                elsewhere_failed(&error)
+            }
+        };
+        self.metrics.request("login", answer.status().as_u16());
+        answer
+    }
+
     async fn sign_out(&self, request: Request) -> Response<Body> {
         if !self.door.sent_by_own_page(request.headers()) {
             let error = ToolError::new(ErrorKind::Security, "This form was not sent by a page of this server.");
@@ -165,9 +189,17 @@ fn failed(error: &ToolError, login: Option<&Login>) -> Response<Body> {
     problem(envelope::status(error.kind), error, login.map(|login| &*login.user))
 }
 
+/// The provider's failure is neither the person's nor this server's.
+fn elsewhere_failed(error: &ToolError) -> Response<Body> {
+    match error.kind {
+        ErrorKind::Io | ErrorKind::Limit | ErrorKind::Timeout => problem(StatusCode::SERVICE_UNAVAILABLE, error, None),
+        _ => failed(error, None),
+    }
+}
+
 /// All pages.
 pub(crate) fn router(pages: &Arc<Pages>) -> Router {
-    let [login, link, logout, root, ask] = std::array::from_fn(|_| Arc::clone(pages));
+    let [login, link, elsewhere, back, logout, root, ask] = std::array::from_fn(|_| Arc::clone(pages));
     let on_link = move |Path(secret): Path<String>, request: Request| {
         let pages = Arc::clone(&link);
         async move { pages.link(secret, request).await }
@@ -179,6 +211,8 @@ pub(crate) fn router(pages: &Arc<Pages>) -> Router {
     Router::new()
         .route(LOGIN, get(move |request: Request| async move { login.sign_in(request).await }))
         .route(&format!("{LOGIN}/{{secret}}"), get(on_link.clone()).post(on_link))
+        .route(ELSEWHERE, get(move |request: Request| async move { elsewhere.go_elsewhere(request).await }))
+        .route(CALLBACK, get(move |request: Request| async move { back.come_back(request).await }))
         .route(LOGOUT, post(move |request: Request| async move { logout.sign_out(request).await }))
         .route(
             "/",

@@ -1,19 +1,25 @@
-//! Signing in: a link that works once, and the cookie that says from then on whose browser this is.
+//! Signing in: a link that works once or an identity provider, and the cookie that says from then on whose browser this is.
 //!
 //! The cookie holds 256 random bits, and the database their SHA-256. Another site's page can send no form in its name: a form is taken only
 //! from a page of this server ([`Door::sent_by_own_page`]).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use askama::Template;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sha2::{Digest, Sha256};
-use toolhost_contract::{ErrorKind, ToolError};
-use toolhost_store::{Login, Logins};
+use toolhost_contract::{ErrorKind, ToolError, visible_line};
+use toolhost_store::{Error, Login, Logins, Proof};
 
 use super::{page, problem, see};
+use crate::http::oauth::{Flow, Oauth, Refused};
 
 /// Where people sign in.
 pub(crate) const LOGIN: &str = "/login";
+/// Where people go to sign in at an identity provider.
+pub(crate) const ELSEWHERE: &str = "/login/openid";
 /// Where a browser is signed out.
 pub(crate) const LOGOUT: &str = "/logout";
 /// Fetch Metadata (W3C).
@@ -22,6 +28,8 @@ const SENT_BY: &str = "sec-fetch-site";
 const SECRET_BYTES: usize = 32;
 /// How long a browser keeps the cookie, seconds. The server decides how long it holds.
 const COOKIE_SECONDS: u32 = 7 * 24 * 3600;
+/// How long a login elsewhere may take, seconds.
+const FLOW_SECONDS: u32 = 600;
 
 /// How people sign in.
 #[derive(Clone)]
@@ -53,12 +61,25 @@ pub(crate) enum Opened {
 
 pub(crate) struct Door {
     sign_in: SignIn,
+    /// Where people sign in elsewhere.
+    openid: Option<Arc<Oauth>>,
+}
+
+/// The two cookies of a browser.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cookie {
+    /// Says whose browser it is.
+    Login,
+    /// Belongs to a login elsewhere that is under way.
+    Flow,
 }
 
 #[derive(Template)]
 #[template(path = "login.html")]
 struct LoginPage<'a> {
     user: Option<&'a str>,
+    /// Whether people sign in elsewhere, too.
+    openid: bool,
 }
 
 #[derive(Template)]
@@ -71,8 +92,8 @@ struct LinkPage<'a> {
 }
 
 impl Door {
-    pub(crate) fn new(sign_in: SignIn) -> Self {
-        Self { sign_in }
+    pub(crate) fn new(sign_in: SignIn, openid: Option<Arc<Oauth>>) -> Self {
+        Self { sign_in, openid }
     }
 
     /// Who has signed in with the browser that sends this.
@@ -88,25 +109,30 @@ impl Door {
         Ok(Some(login))
     }
 
-    /// What the cookie holds. Where there are two, another server of this host may have set one: it is not known which is ours.
     fn secret<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
-        let name = self.cookie_name(headers);
+        self.cookie(headers, Cookie::Login).filter(|secret| is_secret(secret))
+    }
+
+    /// What a cookie holds. Where there are two, another server of this host may have set one: it is not known which is ours.
+    fn cookie<'a>(&self, headers: &'a HeaderMap, cookie: Cookie) -> Option<&'a str> {
+        let name = self.cookie_name(headers, cookie);
         let all = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
         let pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
         let mut ours = pairs.filter(|(of, _)| *of == name).map(|(_, value)| value);
-        let secret = ours.next().filter(|secret| is_secret(secret))?;
-        ours.next().is_none().then_some(secret)
+        let found = ours.next()?;
+        ours.next().is_none().then_some(found)
     }
 
     /// Over TLS no other host and no path can set a cookie of this name. Without TLS the cookies of `localhost` are those of all its ports:
     /// each port has a name of its own.
-    fn cookie_name(&self, headers: &HeaderMap) -> String {
+    fn cookie_name(&self, headers: &HeaderMap, cookie: Cookie) -> String {
+        let of = if cookie == Cookie::Flow { "-signing-in" } else { "" };
         if self.sign_in.is_tls {
-            return "__Host-toolhost".to_owned();
+            return format!("__Host-toolhost{of}");
         }
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         let port = host.rsplit_once(':').map_or("80", |(_, port)| port);
-        format!("toolhost-{port}")
+        format!("toolhost{of}-{port}")
     }
 
     /// Whether a form was sent by a page of this server. Browsers say where a form comes from; what says nothing is none.
@@ -121,7 +147,8 @@ impl Door {
 
     /// The page where people sign in.
     pub(crate) fn ask(&self, status: StatusCode, login: Option<&Login>) -> Response<Body> {
-        page(status, &LoginPage { user: login.map(|login| &*login.user) })
+        let user = login.map(|login| &*login.user);
+        page(status, &LoginPage { user, openid: self.openid.is_some() })
     }
 
     /// The page of a link: it says whom it signs in, and uses nothing up. Mail programs and chats open links to look at them.
@@ -155,7 +182,62 @@ impl Door {
         if let Some(before) = self.secret(headers) {
             self.sign_in.logins.end(&hash_of(before)).await?;
         }
-        Ok(Opened::Answer(self.with_cookie(see("/"), headers, &new, COOKIE_SECONDS)))
+        Ok(Opened::Answer(self.with_cookie(see("/"), headers, (Cookie::Login, &new), COOKIE_SECONDS)))
+    }
+
+    /// Sends a browser to the identity provider, with what belongs to this login in a cookie.
+    ///
+    /// # Errors
+    /// If people do not sign in elsewhere, or the provider does not answer.
+    pub(crate) async fn go_elsewhere(&self, headers: &HeaderMap) -> Result<Response<Body>, ToolError> {
+        let flow = Flow::new()?;
+        let address = self.openid()?.login_address(&flow).await?;
+        Ok(self.with_cookie(see(&address), headers, (Cookie::Flow, &flow.text()), FLOW_SECONDS))
+    }
+
+    /// Signs in a browser that comes back from the identity provider.
+    ///
+    /// # Errors
+    /// If it does not come from a login that it began here a moment ago, or the provider has signed nobody in.
+    pub(crate) async fn come_back(
+        &self,
+        headers: &HeaderMap,
+        query: &BTreeMap<String, String>,
+    ) -> Result<Response<Body>, ToolError> {
+        let openid = self.openid()?;
+        let refused = |message: String| ToolError::new(ErrorKind::Permission, message).hint("Sign in again.");
+        let said = |name: &str| query.get(name).map(String::as_str).unwrap_or_default();
+        let flow = self.cookie(headers, Cookie::Flow).and_then(Flow::parse);
+        let flow = flow.filter(|flow| flow.is_answered_by(said("state")));
+        let flow =
+            flow.ok_or_else(|| refused("This browser has not begun to sign in, or took too long.".to_owned()))?;
+        if let Some(error) = query.get("error") {
+            let error = visible_line(error);
+            return Err(refused(format!("The identity provider has signed nobody in: {error}.")));
+        }
+        let user = openid.signed_in(&flow, said("code")).await.map_err(|why| match why {
+            Refused::Invalid(why) => {
+                tracing::info!(why, "an answer of the identity provider is refused");
+                refused(format!("The answer of the identity provider is refused: {why}."))
+            }
+            Refused::Failed(error) => error,
+        })?;
+        let new = random().map_err(ToolError::internal)?;
+        self.sign_in.logins.create(&hash_of(&new), &user, Proof::Openid).await.map_err(|error| match error {
+            Error::Name(name) => refused(format!("Nobody here can be called {}.", visible_line(&name))),
+            error => error.into(),
+        })?;
+        tracing::info!(user, "somebody has signed in at the identity provider");
+        if let Some(before) = self.secret(headers) {
+            self.sign_in.logins.end(&hash_of(before)).await?;
+        }
+        let response = self.with_cookie(see("/"), headers, (Cookie::Login, &new), COOKIE_SECONDS);
+        Ok(self.with_cookie(response, headers, (Cookie::Flow, ""), 0))
+    }
+
+    fn openid(&self) -> Result<&Oauth, ToolError> {
+        let missing = || ToolError::new(ErrorKind::NotFound, "People do not sign in elsewhere here.");
+        self.openid.as_deref().ok_or_else(missing)
     }
 
     /// Signs the browser out.
@@ -166,21 +248,21 @@ impl Door {
         if let Some(secret) = self.secret(headers) {
             self.sign_in.logins.end(&hash_of(secret)).await?;
         }
-        Ok(self.with_cookie(see(LOGIN), headers, "", 0))
+        Ok(self.with_cookie(see(LOGIN), headers, (Cookie::Login, ""), 0))
     }
 
     fn with_cookie(
         &self,
         mut response: Response<Body>,
         headers: &HeaderMap,
-        secret: &str,
+        (cookie, value): (Cookie, &str),
         seconds: u32,
     ) -> Response<Body> {
         let secure = if self.sign_in.is_tls { "; Secure" } else { "" };
-        let name = self.cookie_name(headers);
-        let cookie = format!("{name}={secret}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
+        let name = self.cookie_name(headers, cookie);
+        let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
         if let Ok(cookie) = HeaderValue::from_str(&cookie) {
-            response.headers_mut().insert(header::SET_COOKIE, cookie);
+            response.headers_mut().append(header::SET_COOKIE, cookie);
         }
         response
     }
