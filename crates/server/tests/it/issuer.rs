@@ -9,13 +9,16 @@ use toolhost_server::http::Documents;
 
 pub(crate) const ISSUER: &str = "https://id.example/realm";
 
+/// Names and values.
+pub(crate) type Form = Vec<(String, String)>;
+
 /// What an authorization server publishes, and how often it was asked.
 pub(crate) struct Issuer {
     pub(crate) keys: Mutex<Vec<Value>>,
     pub(crate) is_down: AtomicBool,
     pub(crate) asked: AtomicUsize,
     /// Forms that were sent to it, with who sent them.
-    pub(crate) forms: Mutex<Vec<(Vec<(String, String)>, Option<String>)>>,
+    pub(crate) forms: Mutex<Vec<(Form, Option<String>)>>,
     /// What it answers to them.
     pub(crate) answer: Mutex<Value>,
     /// Whom it says to be.

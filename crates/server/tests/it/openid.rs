@@ -21,6 +21,9 @@ struct Provider {
     key: Key,
 }
 
+/// What is wrong with a token.
+type Change = fn(&mut Value);
+
 /// A login under way in a browser.
 struct Begun {
     cookie: String,
@@ -149,7 +152,7 @@ async fn a_public_client_names_itself_and_has_no_secret() {
 async fn a_token_that_is_not_for_this_login_signs_nobody_in() {
     let provider = Provider::new().await;
     assert_eq!(provider.tried(|_| {}).await.status, 303);
-    let cases: &[(&str, fn(&mut Value))] = &[
+    let cases: &[(&str, Change)] = &[
         ("issuer", |claims| claims["iss"] = json!("https://evil.example")),
         ("client", |claims| claims["aud"] = json!("another")),
         ("own address", |claims| claims["aud"] = json!("http://localhost")),

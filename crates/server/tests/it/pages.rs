@@ -417,9 +417,8 @@ async fn a_long_effect_has_parts_and_its_yes_stands_at_the_end_of_the_last() {
 async fn what_only_a_person_may_allow_needs_a_login_of_a_moment_ago() {
     let workspace = TempWorkspace::new();
     workspace.write("index.html", "x");
-    let target = workspace.beside("site");
-    std::fs::create_dir_all(&target).unwrap();
-    let deploys = house().workspace(workspace).deploy(target, toolhost::deploy::DeployRules::default());
+    let site = TempWorkspace::new();
+    let deploys = house().workspace(workspace).deploy(site.root(), toolhost::deploy::DeployRules::default());
     let rig = Rig::start(vec![deploys], HttpLimits::default()).await;
     let token = rig.token(&["call"]).await;
     let browser = Browser::signed_in(&rig, USER_NAME).await;
