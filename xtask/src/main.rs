@@ -24,6 +24,7 @@ mod publish;
 mod recipes;
 mod scratch;
 mod shell;
+mod sign_in;
 mod soak;
 mod tidy;
 mod vm;
@@ -65,6 +66,8 @@ enum Task {
     Clients(clients::Arguments),
     /// Runs the conformance suite of MCP against our server, in both eras of the protocol.
     McpConformance(mcp_conformance::Arguments),
+    /// Lets a person sign in at a real OpenID provider, and a client get a token of it.
+    SignIn(sign_in::Arguments),
     /// Packs each crate that is published, as `cargo publish` would.
     Package(publish::Arguments),
     /// Makes what is handed out: an archive, a Debian package, manual pages and completions; and tries the package.
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         Task::Examples(arguments) => examples::run(root, &arguments),
         Task::Clients(arguments) => clients::run(root, &arguments),
         Task::McpConformance(arguments) => mcp_conformance::run(root, &arguments),
+        Task::SignIn(arguments) => sign_in::run(root, &arguments),
         Task::Recipes => recipes::run(root),
         Task::Package(arguments) => publish::run(root, &arguments),
         Task::Dist(arguments) => dist::run(root, &arguments),
