@@ -109,4 +109,19 @@ mod tests {
             assert!(!check("localhost:7420", Some(other)), "{other}");
         }
     }
+
+    #[test]
+    fn a_page_of_another_site_leads_here_and_sends_nothing() {
+        let sent = |method: &Method, mode: &str| {
+            let headers = [("host", "localhost"), (SENT_BY, "cross-site"), (SENT_FOR, mode)];
+            let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+            Visitors::new(Vec::new(), 1).check(method, &Uri::from_static("/"), &headers.into_iter().collect()).is_ok()
+        };
+        assert!(sent(&Method::GET, "navigate"));
+        for (method, mode) in
+            [(&Method::POST, "navigate"), (&Method::GET, "no-cors"), (&Method::GET, "cors"), (&Method::PUT, "cors")]
+        {
+            assert!(!sent(method, mode), "{method} {mode}");
+        }
+    }
 }
