@@ -34,6 +34,18 @@ pub(crate) fn whole(text: impl std::fmt::Display) -> std::io::Result<()> {
     at_once(out, AutoStream::choice(&std::io::stdout()), &text)
 }
 
+/// Prints a line that a terminal may break and nothing else does: an address that somebody copies.
+pub(crate) fn address(text: &str) {
+    // As above.
+    let _ = at_once(std::io::stdout(), ColorChoice::Never, &format!("{text}\n"));
+}
+
+/// As [`address()`], beside the output.
+pub(crate) fn address_aside(text: &str) {
+    // As above.
+    let _ = at_once(std::io::stderr(), ColorChoice::Never, &format!("{text}\n"));
+}
+
 /// Prints the next piece of a text to the output.
 pub(crate) fn piece(text: &str) {
     // As above.

@@ -9,10 +9,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use toolhost::Host;
-use toolhost_contract::workspace::Executor;
 use toolhost_contract::{Answer, BoxFuture, ToolError, quoted};
 use toolhost_host::{
-    Decision, PERMIT_LIVES_MS_DEFAULT, Person, Presented, Presenter, Profiles, Queue, Registry, Shown, Standing, ask_id,
+    Decision, EditRules, PERMIT_LIVES_MS_DEFAULT, Person, Presented, Presenter, Queue, Shown, Standing, ask_id,
 };
 use toolhost_store::{Ask, AskKind, AskState};
 
@@ -30,23 +29,6 @@ pub(crate) struct Terminal {
     rules: Option<EditRules>,
     /// Read by one thread of its own for as long as the process lives: a read cannot be taken back.
     lines: tokio::sync::Mutex<Option<mpsc::Receiver<String>>>,
-}
-
-/// What edited arguments are held against while they can still be corrected. The gate holds them against the same again.
-pub(crate) struct EditRules {
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) profiles: Arc<Profiles>,
-    /// Where paths lead; none without a workspace.
-    pub(crate) workspace: Option<Arc<dyn Executor>>,
-}
-
-impl EditRules {
-    async fn check(&self, shown: &Shown, arguments: &Value) -> Result<(), ToolError> {
-        let Some(tool) = self.registry.get(&shown.tool) else { return Ok(()) };
-        // A profile that another host has is that host's to apply.
-        let Ok(profile) = self.profiles.get(&shown.profile) else { return tool.check(arguments) };
-        profile.check_denied(tool, arguments.clone(), self.workspace.as_deref()).await
-    }
 }
 
 /// Whether somebody can be asked here.
@@ -72,11 +54,7 @@ impl Terminal {
 
     /// For the calls of a host.
     pub(crate) fn of(host: &Host) -> Self {
-        let rules = EditRules {
-            registry: Arc::clone(host.registry()),
-            profiles: Arc::clone(host.gate().profiles()),
-            workspace: Some(Arc::clone(host.executor())),
-        };
+        let rules = host.gate().edit_rules();
         Self::new(host.connection().person(), host.gate().queue().clone(), Some(rules))
     }
 
@@ -182,9 +160,9 @@ impl Terminal {
     pub(crate) async fn check(&self, ask: &Ask, shown: &Shown, decision: &Decision) -> Result<(), ToolError> {
         let answer = &decision.answer;
         self.queue.check(&self.person, ask, shown, answer).await?;
-        match (answer, &self.rules) {
-            (Answer::AllowEdited { arguments }, Some(rules)) => rules.check(shown, arguments).await,
-            _ => Ok(()),
+        match &self.rules {
+            Some(rules) => rules.check(shown, answer).await,
+            None => Ok(()),
         }
     }
 }

@@ -15,6 +15,7 @@ use toolhost_contract::{
 };
 
 use crate::arguments::Arguments;
+use crate::asking::edits::EditRules;
 use crate::asking::{AskOutcome, AskedCall, Case};
 use crate::background::{CallBackground, Job, Jobs, without_output};
 use crate::config::GateConfig;
@@ -119,6 +120,16 @@ impl Gate {
 
     pub fn profiles(&self) -> &Arc<Profiles> {
         &self.state.config.profiles
+    }
+
+    /// What a person's edit of a call is held against before it is an answer.
+    pub fn edit_rules(&self) -> EditRules {
+        let config = &self.state.config;
+        EditRules {
+            registry: Arc::clone(&config.registry),
+            profiles: Arc::clone(&config.profiles),
+            workspace: Some(Arc::clone(&config.executor)),
+        }
     }
 
     /// The tools a profile has, in the registry's order.

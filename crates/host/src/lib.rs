@@ -33,6 +33,7 @@ mod unstopped;
 mod validate;
 
 pub use arguments::Analyzer;
+pub use asking::edits::EditRules;
 pub use config::{Asking, GateConfig};
 pub use error::{Error, Result};
 pub use gate::{Gate, GateLoad};

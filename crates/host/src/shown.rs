@@ -153,6 +153,11 @@ impl Shown {
         pages
     }
 
+    /// Those for somebody who decides nothing: what is masked stays so.
+    pub fn masked_pages(&self) -> Vec<String> {
+        in_pages(&self.render())
+    }
+
     /// Whether it is more than one page: then who agrees to it must have been shown all of them.
     pub fn is_long(&self) -> bool {
         self.pages().len() > 1

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use crate::Usage;
 use crate::logins::{self, LINK_LIVES};
 use crate::print;
 use crate::settings::Settings;
@@ -24,6 +25,10 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let user = settings.user_name()?;
+    let is_address = ["http://", "https://"].iter().any(|scheme| args.server.starts_with(scheme));
+    if !is_address || args.server.contains(['?', '#', '@', ' ']) || args.server.chars().any(char::is_control) {
+        return Err(Usage::error("--server is an address such as https://tools.example.org"));
+    }
     let store = logins::open(settings).await?;
     let logins = logins::of(&store);
     let done = match args.end_all {
@@ -39,7 +44,7 @@ async fn link(logins: &toolhost_store::Logins, server: &str, user: &str, is_json
     if is_json {
         return print::json(&json!({ "link": link, "user": user, "seconds": LINK_LIVES.as_secs() }));
     }
-    print::line(&link);
+    print::address(&link);
     let minutes = LINK_LIVES.as_secs() / 60;
     let user = print::visible_line(user);
     print::note(format_args!("it signs one browser in as {user}, once, within {minutes} minutes: give it to nobody"));

@@ -9,7 +9,7 @@ use anyhow::Context;
 use serde_json::json;
 use toolhost_contract::workspace::Executor;
 use toolhost_contract::{quoted, visible_json};
-use toolhost_host::{Decision, PERMIT_LIVES_MS_DEFAULT, Presented, Shown, Standing, ask_id, ask_number};
+use toolhost_host::{Decision, EditRules, PERMIT_LIVES_MS_DEFAULT, Presented, Shown, Standing, ask_id, ask_number};
 use toolhost_store::{Ask, AskPage, AskState, AskSummary};
 
 use crate::asks::{ended, state, word};
@@ -17,7 +17,7 @@ use crate::attention::AttentionFlags;
 use crate::hosting::key_of;
 use crate::selection::{Column, Selection};
 use crate::settings::Settings;
-use crate::terminal::{self, EditRules, Terminal};
+use crate::terminal::{self, Terminal};
 use crate::webhook::{self, Notifying, Watched};
 use crate::wire::Answers;
 use crate::{EXIT_FAILED, Usage, print, projects, wire};

@@ -1,5 +1,6 @@
 //! `toolhost serve`
 
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -204,11 +205,12 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 
 /// A link for the person who starts the server. Where nobody looks, it would only stand in a log.
 async fn tell_link(settings: &Settings, logins: &Logins, address: SocketAddr) -> anyhow::Result<()> {
-    if settings.json || !print::has_asides() {
+    if settings.json || !std::io::stderr().is_terminal() {
         return Ok(());
     }
     let link = logins::new_link(logins, &format!("http://{address}"), &settings.user_name()?).await?;
-    print::note(format_args!("sign your browser in, once, within ten minutes: {link}"));
+    print::note("sign your browser in with this link, once, within ten minutes:");
+    print::address_aside(&link);
     Ok(())
 }
 

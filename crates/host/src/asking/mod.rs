@@ -7,6 +7,7 @@
 //! stored, through the whole gate again: the gate then finds the answer by the call's digest. A client that simply
 //! repeats its call finds the same answer, and the two cannot both use it.
 
+pub(crate) mod edits;
 mod hearing;
 mod proposal;
 mod state;
@@ -199,9 +200,11 @@ impl<'c> AskedCall<'c> {
     /// What a person typed passes the same checks as what a model sent.
     async fn check(&mut self) -> Result<AskEvent, ToolError> {
         let Answer::AllowEdited { arguments } = answer_of(&self.ask) else { return Ok(AskEvent::EditRefused) };
+        let config = &self.gate.config;
+        // What is refused is written down, too.
+        self.record.arguments = keepable(&arguments, &config.redactor, config.limits.audit_string_bytes);
         match self.admitted(arguments).await {
             Ok(arguments) => {
-                let config = &self.gate.config;
                 self.record.arguments = keepable(&arguments.json, &config.redactor, config.limits.audit_string_bytes);
                 self.record.digest = Some(digest(&self.case.tool.info, &arguments.json, self.case.call)?);
                 self.arguments = arguments;

@@ -312,7 +312,8 @@ struct AskInfo {
     /// `approval`, `review` or `question`.
     kind: Value,
     tool: String,
-    /// All of it as a text in which nothing deceives, in pages.
+    /// All of it as a text in which nothing deceives, in pages. What looks like a secret is masked; for a token that may approve, it
+    /// follows without masks.
     pages: Vec<String>,
     /// Of what is shown: a decision names it.
     digest: String,
@@ -538,7 +539,8 @@ async fn ask_info(principal: &Principal, id: &str) -> Result<AskInfo, ToolError>
         state: json(serde_json::to_value(ask.state))?,
         kind: json(serde_json::to_value(ask.kind))?,
         tool: ask.tool,
-        pages: shown.pages(),
+        // Only whoever decides needs what is masked.
+        pages: if principal.has(Right::Approve) { shown.pages() } else { shown.masked_pages() },
         digest: shown.digest(),
         answers: shown.answers().iter().map(|word| (*word).to_owned()).collect(),
         rule: shown.rule,
@@ -567,6 +569,7 @@ async fn decide(mut asked: Asked) -> Result<Reply, ToolError> {
             .hint("read the ask again and look at it"));
     }
     let answer = shown.answer(&request.decision, request.text)?;
+    principal.project.gate.edit_rules().check(&shown, &answer).await?;
     let rule = request.rule.map(|rule| Standing {
         conditions: rule.conditions,
         lives_ms: rule.seconds.map_or(PERMIT_LIVES_MS_DEFAULT, |seconds| {

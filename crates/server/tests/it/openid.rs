@@ -67,8 +67,9 @@ impl Provider {
     }
 
     async fn get(&self, path: &str, cookie: &str) -> HttpReply {
-        // As a browser does that comes from another site.
-        let headers = [("cookie", cookie), ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
+        // As a browser does that comes back from another site.
+        let site = if path.starts_with(CALLBACK) { "cross-site" } else { "same-origin" };
+        let headers = [("cookie", cookie), ("sec-fetch-site", site), ("sec-fetch-mode", "navigate")];
         http(self.rig.address, ("GET", path), &headers, "").await
     }
 
@@ -119,7 +120,7 @@ async fn a_person_signs_in_with_a_code_that_only_this_browser_and_server_can_use
         (asked("response_type"), asked("client_id"), asked("redirect_uri"), asked("scope")),
         ("code", CLIENT, "http://localhost/login/openid/callback", "openid profile email")
     );
-    assert_eq!((asked("code_challenge_method"), asked("max_age")), ("S256", "900"));
+    assert_eq!((asked("code_challenge_method"), asked("max_age")), ("S256", "300"));
     provider.answers(&provider.claims(&begun));
     let back = provider.come_back(&begun).await;
     assert_eq!((back.status, back.header("location")), (303, Some("/")), "{back:?}");
@@ -162,7 +163,10 @@ async fn a_token_that_is_not_for_this_login_signs_nobody_in() {
         ("no nonce", |claims| drop(claims.as_object_mut().unwrap().remove("nonce"))),
         ("expired", |claims| claims["exp"] = json!(claims["iat"].as_i64().unwrap() - 61)),
         ("later", |claims| claims["iat"] = json!(claims["iat"].as_i64().unwrap() + 120)),
-        ("long ago", |claims| claims["auth_time"] = json!(claims["iat"].as_i64().unwrap() - 961)),
+        ("long ago", |claims| claims["auth_time"] = json!(claims["iat"].as_i64().unwrap() - 361)),
+        ("no time", |claims| drop(claims.as_object_mut().unwrap().remove("auth_time"))),
+        ("no number", |claims| claims["auth_time"] = json!("x")),
+        ("tomorrow", |claims| claims["auth_time"] = json!(claims["iat"].as_i64().unwrap() + 61)),
         ("no user", |claims| drop(claims.as_object_mut().unwrap().remove("preferred_username"))),
         ("a user whom nobody may be", |claims| claims["preferred_username"] = json!("root")),
         ("a name that deceives", |claims| claims["preferred_username"] = json!("lo\u{202e}cal")),

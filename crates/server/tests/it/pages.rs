@@ -287,7 +287,7 @@ async fn a_person_sees_the_whole_effect_and_allows_it() {
     assert_eq!(done.json()["data"]["status"], "finished", "{done:?}");
     assert!(rig.houses[0].workspace.root().join("asked.txt").exists());
     let page = browser.get(&path).await;
-    assert!(page.body.contains("Answered by local: allow. The call has succeeded."), "{}", page.body);
+    assert!(page.body.contains("local said: allow. The call has succeeded."), "{}", page.body);
     assert!(!page.body.contains("name=\"decision\""), "it can be answered no more: {}", page.body);
     let inbox = browser.get("/").await;
     assert!(inbox.body.contains("Nobody waits for you.") && inbox.body.contains("allow, by local"), "{}", inbox.body);
@@ -312,7 +312,7 @@ async fn a_no_needs_a_reason_and_what_was_typed_is_kept() {
     assert_eq!(browser.post(&path, &denied).await.status, 303);
     let late = browser.post(&path, &form(&[("decision", "allow"), ("digest", &digest)])).await;
     assert_eq!(late.status, 409, "{late:?}");
-    assert!(late.body.contains("Answered by local: deny"), "{}", late.body);
+    assert!(late.body.contains("local said: deny.") && late.body.contains("not now"), "{}", late.body);
     let done = rig.call(&token, "approval.wait", json!({ "approvalId": ask })).await;
     assert!(done.body.contains("not now"), "{done:?}");
     assert!(!rig.houses[0].workspace.root().join("asked.txt").exists());
@@ -324,6 +324,11 @@ async fn a_call_is_allowed_with_other_arguments_or_by_a_rule_for_a_while() {
     let browser = Browser::signed_in(&rig, USER_NAME).await;
     let path = format!("/asks/p0/{ask}");
     let digest_of = digest(&browser.get(&path).await);
+    for wrong in [r#"{"path": "edited.txt", "content": "y", "more": 1}"#, r#"{"path": 7}"#, "{"] {
+        let edit = form(&[("decision", "edit"), ("digest", &digest_of), ("arguments", wrong)]);
+        let refused = browser.post(&path, &edit).await;
+        assert!(matches!(refused.status, 400 | 403), "{wrong}: {refused:?}");
+    }
     let edited = r#"{"path": "edited.txt", "content": "y"}"#;
     let edit = form(&[("decision", "edit"), ("digest", &digest_of), ("arguments", edited), ("text", "")]);
     assert_eq!(browser.post(&path, &edit).await.status, 303);
@@ -335,8 +340,10 @@ async fn a_call_is_allowed_with_other_arguments_or_by_a_rule_for_a_while() {
     let next = rig.call(&token, "file.write", again.clone()).await.json()["data"]["approvalId"].clone();
     let path = format!("/asks/p0/{}", next.as_str().unwrap());
     let page = browser.get(&path).await;
-    assert!(page.body.contains("also allow: file.write when"), "{}", page.body);
-    let ruled = form(&[("decision", "allow"), ("digest", &digest(&page)), ("rule", "on"), ("hours", "2")]);
+    assert!(page.body.contains("This also allows: file.write when"), "{}", page.body);
+    let too_long = form(&[("digest", &digest(&page)), ("rule", "on"), ("hours", "721")]);
+    assert_eq!(browser.post(&path, &too_long).await.status, 400);
+    let ruled = form(&[("digest", &digest(&page)), ("rule", "on"), ("hours", "2")]);
     assert_eq!(browser.post(&path, &ruled).await.status, 303);
     rig.call(&token, "approval.wait", json!({ "approvalId": next })).await;
     assert_eq!(rig.call(&token, "file.write", again).await.status, 200, "the rule allows it");

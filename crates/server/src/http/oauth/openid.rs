@@ -10,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use toolhost_contract::ToolError;
+use toolhost_contract::{ErrorKind, ToolError};
 
 use super::jwt::{Claims, Jwt};
 use super::{Oauth, Refused};
@@ -18,7 +18,7 @@ use super::{Oauth, Refused};
 /// Where the authorization server sends people back to.
 pub(crate) const CALLBACK: &str = "/login/openid/callback";
 /// How long ago a person may have said there who they are; the provider asks again after that.
-const SAID_AGO_MAX: Duration = Duration::from_secs(15 * 60);
+const SAID_AGO_MAX: Duration = Duration::from_secs(5 * 60);
 /// Random bytes of each part of a login.
 const PART_BYTES: usize = 32;
 
@@ -86,6 +86,15 @@ impl Oauth {
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(flow.verifier.as_bytes()));
         let scope = if self.config.user_claim == "sub" { "openid" } else { "openid profile email" };
         let mut address = endpoints.authorization;
+        // People are sent where nobody else can read what they type.
+        let is_safe = address.starts_with("https://")
+            || ["http://127.0.0.1", "http://localhost", "http://[::1]"].iter().any(|own| {
+                address.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/', '?']))
+            });
+        if !is_safe || address.contains('#') {
+            let message = "the authorization server sends people to an address that is not https";
+            return Err(ToolError::new(ErrorKind::Security, message));
+        }
         address.push(if address.contains('?') { '&' } else { '?' });
         let said_ago = SAID_AGO_MAX.as_secs().to_string();
         let query = [
@@ -144,18 +153,19 @@ impl Oauth {
         if claims.text("nonce").as_deref() != Some(nonce) {
             return Err(Refused::Invalid("it belongs to another login"));
         }
-        // Asked for with `max_age`. A provider that does not say it is believed: it knows no such question.
-        let ago = claims.number("auth_time").map(|said| (self.clock.unix_ms() / 1000).saturating_sub(said));
-        let longest = (SAID_AGO_MAX + self.config.limits.leeway).as_secs().cast_signed();
-        if ago.is_some_and(|ago| ago > longest) {
-            return Err(Refused::Invalid("its user has said too long ago who they are"));
+        // Who asks with `max_age` is told.
+        let said = claims.number("auth_time").ok_or(Refused::Invalid("it does not say when its user has signed in"))?;
+        let ago = (self.clock.unix_ms() / 1000).saturating_sub(said);
+        let leeway = self.config.limits.leeway.as_secs().cast_signed();
+        let longest = SAID_AGO_MAX.as_secs().cast_signed() + leeway;
+        if ago > longest || ago < -leeway {
+            return Err(Refused::Invalid("its user has not signed in a moment ago"));
         }
         Ok(())
     }
 
     fn login_client(&self) -> Result<&LoginClient, ToolError> {
-        let missing =
-            || ToolError::new(toolhost_contract::ErrorKind::NotFound, "People do not sign in elsewhere here.");
+        let missing = || ToolError::new(ErrorKind::NotFound, "People do not sign in elsewhere here.");
         self.config.login.as_ref().ok_or_else(missing)
     }
 

@@ -7,8 +7,11 @@ use std::time::Duration;
 use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
+use serde_json::Value;
 use toolhost_contract::{Approval, Effect, ErrorKind, QUOTE_MARK, ToolError, quoted, visible_json, visible_line};
-use toolhost_host::{Decision, PERMIT_LIVES_MS_DEFAULT, Person, Shown, Standing, ask_id, ask_number};
+use toolhost_host::{
+    Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Shown, Standing, ask_id, ask_number,
+};
 use toolhost_store::{Ask, AskKind, AskState, AskSummary, Role};
 
 use super::visitor::{Membership, Visitor};
@@ -20,6 +23,12 @@ const PLACE: &str = "workbench";
 const ASKS_MAX: i64 = 200;
 /// Most lines of an effect on one page.
 const LINES_MAX: usize = 2000;
+/// Most bytes of an effect on one page.
+const PART_BYTES_MAX: usize = 256 * 1024;
+/// The longest piece of a line, bytes.
+const PIECE_BYTES_MAX: usize = 4096;
+/// The longest that a rule holds.
+const HOURS_MAX: u64 = PERMIT_LIVES_MS_MAX / 3_600_000;
 /// Asks that were answered, in the list of what became of them.
 const ENDED_MAX: i64 = 20;
 
@@ -46,9 +55,10 @@ struct Row {
     tool: String,
     summary: String,
     who: String,
-    session: Option<String>,
     risk: Risk,
     left: String,
+    /// How long ago.
+    asked: String,
     /// What was said and by whom; empty while it is open.
     ended: String,
     created_at_ms: i64,
@@ -74,13 +84,14 @@ impl Risk {
             Effect::Reaches => "leaves this machine",
             Effect::Executes => "runs a program",
             Effect::Writes => "changes files or records",
-            Effect::Asks => "asks you",
+            Effect::Asks => "",
             Effect::Reads => "reads",
         }
     }
 
     fn class(self) -> &'static str {
-        self.0.as_str()
+        // `asks` is a list on these pages.
+        if self.0 == Effect::Asks { "people" } else { self.0.as_str() }
     }
 }
 
@@ -117,8 +128,21 @@ struct AskPage<'a> {
     text: String,
     rule: Option<String>,
     error: Option<String>,
-    ended: Option<String>,
+    /// Whether the person may only look.
+    is_viewer: bool,
+    /// Whether somebody else than the person has to allow it.
+    needs_another: bool,
+    ended: Option<Ended>,
     next: Option<String>,
+}
+
+/// What became of an ask.
+struct Ended {
+    said: String,
+    /// Whether it came to what was asked for.
+    is_good: bool,
+    /// What was written with the answer: a reason, a text, or other arguments.
+    text: String,
 }
 
 /// Which answers a page offers.
@@ -167,7 +191,7 @@ pub(crate) async fn inbox(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolE
 
 fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {
     let id = ask_id(ask.number);
-    let said = ask.said.as_deref().unwrap_or_default().replace('_', " ");
+    let said = said_word(ask.said.as_deref().unwrap_or_default());
     let ended = match (ask.state, &ask.answered_by) {
         (AskState::Open, _) => String::new(),
         (AskState::Answered | AskState::Used, Some(by)) => format!("{said}, by {}", visible_line(by)),
@@ -180,10 +204,10 @@ fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {
         what: kind_word(ask.kind),
         risk: risk(membership, &ask.tool),
         tool: visible_line(&ask.tool),
-        summary: visible_line(&ask.summary),
+        summary: visible_line(&ask.summary.replace(['\n', '\t'], " ")),
         who: visible_line(&ask.persona),
-        session: ask.session_id.as_deref().map(visible_line),
         left: visitor.time_left(ask.expires_at_ms),
+        asked: visitor.time_since(ask.created_at_ms),
         created_at_ms: ask.created_at_ms,
         ended,
         id,
@@ -239,15 +263,14 @@ async fn ask_page<'a>(
     (ask, shown): (&Ask, &'a Shown),
     tried: Tried,
 ) -> Result<AskPage<'a>, ToolError> {
-    let all = lines(&shown.detail);
-    let parts = all.len().div_ceil(LINES_MAX).max(1);
-    let part = tried.part.clamp(1, parts);
-    let is_last = part == parts;
-    let mut all = all.into_iter().skip((part - 1) * LINES_MAX).take(LINES_MAX).collect::<Vec<_>>();
-    if shown.detail.is_empty() {
-        all.clear();
-    }
+    // Viewers decide nothing, so they need no secret.
+    let unmasked = if membership.role == Role::Viewer { "" } else { &*shown.unmasked };
+    let parts = Parts::of(&shown.detail, unmasked);
+    let part = tried.part.clamp(1, parts.count());
+    let is_last = part == parts.count();
+    let (lines, unmasked) = parts.lines(part, shown.kind == AskKind::Approval);
     let is_open = ask.state == AskState::Open && membership.role != Role::Viewer;
+    let may_allow = !shown.second_person || ask.user_id != membership.user_id;
     let next = match ask.state {
         AskState::Open => None,
         _ => next(membership, ask.number).await?,
@@ -259,7 +282,9 @@ async fn ask_page<'a>(
         address: membership.address(&ask_id(ask.number)),
         project: &membership.project.name,
         heading: kind_word(shown.kind),
-        summary: without_marks(if shown.kind == AskKind::Review { &shown.title } else { &shown.summary }),
+        summary: visible_line(
+            &if shown.kind == AskKind::Review { &shown.title } else { &shown.summary }.replace('\n', " "),
+        ),
         who: visible_line(&shown.persona),
         profile: visible_line(&shown.profile),
         why: visible_line(&shown.why),
@@ -268,38 +293,40 @@ async fn ask_page<'a>(
         left: visitor.time_left(ask.expires_at_ms),
         session: ask.session_id.as_deref().map(visible_line),
         round: shown.round,
-        masked: shown.masked,
+        masked: if shown.left_out > 0 { 0 } else { shown.masked },
         left_out: shown.left_out,
-        lines: all,
-        unmasked: if is_last && !shown.unmasked.is_empty() { lines(&shown.unmasked) } else { Vec::new() },
+        lines,
+        unmasked,
         part,
-        parts,
+        parts: parts.count(),
         digest: shown.digest(),
-        can: if is_open { Can::of(shown, is_last) } else { Can::default() },
+        can: if is_open { Can::of(shown, is_last && may_allow) } else { Can::default() },
         // A mask in an argument would be written as it stands.
         arguments: if shown.editable && shown.masked == 0 { visible_json(&arguments) } else { String::new() },
         whole: &shown.detail,
         text: tried.text,
-        rule: shown.rule_text().filter(|_| is_open && is_last),
+        rule: shown.rule_text().filter(|_| is_open && is_last && may_allow),
+        needs_another: is_open && !may_allow,
         error: tried.error,
-        ended: ended(ask),
+        is_viewer: membership.role == Role::Viewer && ask.state == AskState::Open,
+        ended: Ended::of(ask),
         next,
     })
 }
 
 impl Can {
-    /// Whoever agrees has seen all of it: only the last page has a yes.
-    fn of(shown: &Shown, is_last: bool) -> Self {
-        let can = |word: &str| shown.answers().contains(&word) && (is_last || !shown.agrees(word));
+    /// Only the last part has a yes.
+    fn of(shown: &Shown, may_agree: bool) -> Self {
+        let can = |word: &str| shown.answers().contains(&word) && (may_agree || !shown.agrees(word));
         let is_approval = shown.kind == AskKind::Approval;
         Self {
             allow: can("allow"),
-            edit_call: is_approval && is_last && can("edit"),
+            edit_call: is_approval && can("edit"),
             deny: can("deny"),
             pass: can("pass"),
             edit: !is_approval && can("edit"),
             feedback: can("feedback"),
-            yes_or_no: is_last && can("no"),
+            yes_or_no: may_agree && can("no"),
             answer: can("answer"),
             cancel: can("cancel"),
         }
@@ -313,39 +340,109 @@ async fn next(membership: &Membership, number: i64) -> Result<Option<String>, To
     Ok(next.map(|number| membership.address(&ask_id(*number))))
 }
 
-fn ended(ask: &Ask) -> Option<String> {
-    let said = ask.answer.as_ref().and_then(|answer| answer.get("say")).and_then(serde_json::Value::as_str);
-    let said = said.unwrap_or("no answer").replace('_', " ");
-    let by = visible_line(ask.answered_by.as_deref().unwrap_or("nobody"));
-    let became = ask.outcome.as_ref().and_then(|outcome| outcome.get("ok")).and_then(serde_json::Value::as_bool);
-    match ask.state {
-        AskState::Open => None,
-        AskState::Answered => Some(format!("Answered by {by}: {said}. The call has not used the answer yet.")),
-        AskState::Used => Some(match became {
-            Some(true) => format!("Answered by {by}: {said}. The call has succeeded."),
-            Some(false) => format!("Answered by {by}: {said}. The call has failed."),
-            None => format!("Answered by {by}: {said}. The call has used the answer."),
-        }),
-        AskState::Withdrawn => Some("Withdrawn: its caller no longer waits for an answer.".to_owned()),
-        AskState::Expired => Some("Expired: nobody answered in time.".to_owned()),
+impl Ended {
+    /// `None` while it is open.
+    fn of(ask: &Ask) -> Option<Self> {
+        let part = |name: &str| ask.answer.as_ref().and_then(|answer| answer.get(name));
+        let word = said_word(part("say").and_then(Value::as_str).unwrap_or("no answer"));
+        let by = visible_line(ask.answered_by.as_deref().unwrap_or("nobody"));
+        let outcome = |name: &str| ask.outcome.as_ref().and_then(|outcome| outcome.get(name)).and_then(Value::as_bool);
+        let said = match (ask.state, outcome("ok")) {
+            (AskState::Open, _) => return None,
+            (AskState::Answered, _) => format!("{by} said: {word}. The call has not used this answer."),
+            (AskState::Used, Some(true)) => format!("{by} said: {word}. The call has succeeded."),
+            (AskState::Used, Some(false)) => format!("{by} said: {word}. The call did not succeed."),
+            (AskState::Used, None) => format!("{by} said: {word}."),
+            (AskState::Withdrawn, _) => "Withdrawn: its caller no longer waits for an answer.".to_owned(),
+            (AskState::Expired, _) => "Expired: nobody answered in time.".to_owned(),
+        };
+        let written = ["comment", "text"].into_iter().find_map(|name| part(name).and_then(Value::as_str));
+        let text = match part("arguments") {
+            Some(arguments) => visible_json(&serde_json::to_string_pretty(arguments).unwrap_or_default()),
+            None => without_marks(written.unwrap_or_default()),
+        };
+        let is_good = ask.state == AskState::Used && outcome("ok") != Some(false);
+        Some(Self { said, is_good, text })
     }
 }
 
-fn lines(text: &str) -> Vec<Line> {
-    let class = |line: &str| match line.as_bytes() {
+/// A word of an answer, for people.
+fn said_word(word: &str) -> String {
+    match word {
+        "allow_edited" => "allow, with other arguments".to_owned(),
+        "text" => "an answer".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
+/// A text in parts that a page can hold, and what is masked in it behind it.
+struct Parts<'t> {
+    /// Pieces of lines, as they are kept; whether a piece goes on in the next; and whether it is of the text without masks.
+    parts: Vec<Vec<(&'t str, bool, bool)>>,
+}
+
+impl<'t> Parts<'t> {
+    fn of(detail: &'t str, unmasked: &'t str) -> Self {
+        let (mut parts, mut bytes) = (vec![Vec::new()], 0);
+        for (text, is_unmasked) in [(detail, false), (unmasked, true)] {
+            if text.is_empty() {
+                continue;
+            }
+            for mut line in text.trim_end_matches('\n').split('\n') {
+                loop {
+                    let cut = line.floor_char_boundary(PIECE_BYTES_MAX);
+                    let (piece, rest) = line.split_at(cut);
+                    let is_full = |part: &Vec<_>| part.len() == LINES_MAX || bytes + piece.len() > PART_BYTES_MAX;
+                    if parts.last().is_some_and(is_full) {
+                        parts.push(Vec::new());
+                        bytes = 0;
+                    }
+                    bytes += piece.len();
+                    if let Some(part) = parts.last_mut() {
+                        part.push((piece, !rest.is_empty(), is_unmasked));
+                    }
+                    line = rest;
+                    if line.is_empty() {
+                        break;
+                    }
+                }
+            }
+        }
+        Self { parts }
+    }
+
+    fn count(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// The lines of a part, from 1, and those of the text without masks. Lines of an effect are marked as in a diff; a document may
+    /// have a list.
+    fn lines(&self, part: usize, is_effect: bool) -> (Vec<Line>, Vec<Line>) {
+        let pieces = self.parts.get(part.saturating_sub(1)).map_or(&[][..], Vec::as_slice);
+        let (unmasked, masked): (Vec<_>, Vec<_>) = pieces.iter().partition(|(_, _, is_unmasked)| *is_unmasked);
+        let line = |(piece, goes_on, is_unmasked): &(&str, bool, bool)| Line {
+            class: if is_effect && !is_unmasked { mark(piece) } else { "" },
+            text: without_marks(piece) + if *goes_on { " …" } else { "" },
+        };
+        (masked.into_iter().map(line).collect(), unmasked.into_iter().map(line).collect())
+    }
+}
+
+fn mark(line: &str) -> &'static str {
+    match line.as_bytes() {
         [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => "file",
         [b'+', ..] => "new",
         [b'-', ..] => "old",
         [b'@', b'@', ..] => "hunk",
         _ => "",
-    };
-    let marked = quoted(text);
-    let plain = marked.split('\n').map(|line| line.strip_prefix(QUOTE_MARK).unwrap_or(line));
-    plain.map(|line| Line { class: class(line), text: line.to_owned() }).collect()
+    }
 }
 
+/// A text in which nothing deceives.
 fn without_marks(text: &str) -> String {
-    lines(text).into_iter().map(|line| line.text).collect::<Vec<_>>().join("\n")
+    let marked = quoted(text);
+    let plain = marked.split('\n').map(|line| line.strip_prefix(QUOTE_MARK).unwrap_or(line));
+    plain.collect::<Vec<_>>().join("\n")
 }
 
 /// Answers an ask with what a form says.
@@ -360,7 +457,8 @@ pub(crate) async fn decide(
 ) -> Result<Response<Body>, ToolError> {
     let (ask, shown) = found(membership, id).await?;
     let field = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
-    let word = field("decision");
+    // One button allows the call and its like: it is the rule's.
+    let word = if field("rule") == "on" && field("decision").is_empty() { "allow" } else { field("decision") };
     // Browsers send each line's end as two characters.
     let text = field("text").replace("\r\n", "\n");
     match answer(visitor, membership, (&ask, &shown), (word, &text, field)).await {
@@ -382,7 +480,7 @@ async fn answer<'f>(
     (ask, shown): (&Ask, &Shown),
     (word, text, field): (&str, &str, impl Fn(&str) -> &'f str),
 ) -> Result<(), ToolError> {
-    if field("digest") != shown.digest() {
+    if ask.state == AskState::Open && field("digest") != shown.digest() {
         return Err(ToolError::new(ErrorKind::Conflict, "This ask shows something else than the page you answered")
             .hint("Look at it again."));
     }
@@ -396,6 +494,7 @@ async fn answer<'f>(
         return Err(ToolError::new(ErrorKind::Validation, "Say why not: the agent reads it"));
     }
     let answer = shown.answer(word, Some(text))?;
+    membership.project.gate.edit_rules().check(shown, &answer).await?;
     if answer.agrees() && asks_always(membership, &ask.tool) && !visitor.is_recent() {
         return Err(ToolError::new(
             ErrorKind::Permission,
@@ -431,7 +530,9 @@ fn lives_ms(hours: &str) -> Result<u64, ToolError> {
     }
     let hours: u64 = hours
         .parse()
-        .map_err(|_| ToolError::new(ErrorKind::Validation, "How long a rule holds is a number of hours"))?;
+        .ok()
+        .filter(|hours| (1..=HOURS_MAX).contains(hours))
+        .ok_or_else(|| ToolError::new(ErrorKind::Validation, format!("A rule holds for 1 to {HOURS_MAX} hours")))?;
     let lives = Duration::from_secs(hours.saturating_mul(3600)).as_millis();
     Ok(u64::try_from(lives).unwrap_or(u64::MAX))
 }

@@ -32,11 +32,14 @@ struct File {
     bytes: &'static [u8],
 }
 
-const FILES: &[File] = &[File {
-    name: "toolhost.css",
-    kind: "text/css; charset=utf-8",
-    bytes: include_bytes!("../../../static/toolhost.css"),
-}];
+const FILES: &[File] = &[
+    File {
+        name: "toolhost.css",
+        kind: "text/css; charset=utf-8",
+        bytes: include_bytes!("../../../static/toolhost.css"),
+    },
+    File { name: "toolhost.svg", kind: "image/svg+xml", bytes: include_bytes!("../../../static/toolhost.svg") },
+];
 
 /// A page that says what is wrong.
 #[derive(Template)]

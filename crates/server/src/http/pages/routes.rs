@@ -7,9 +7,10 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderValue, Method, Response, StatusCode, header};
 use axum::routing::{get, post};
 use toolhost_contract::{BoxFuture, Clock, ErrorKind, ToolError};
+use toolhost_host::ANSWER_BYTES_MAX;
 use toolhost_store::Login;
 
 use super::sign_in::{Door, ELSEWHERE, LOGIN, LOGOUT, Opened, SignIn, no_link};
@@ -30,6 +31,9 @@ pub(crate) struct Pages {
     visitors: Arc<Visitors>,
     metrics: Arc<Metrics>,
 }
+
+/// Longest form, bytes: the longest answer, as browsers encode it.
+const FORM_BYTES_MAX: usize = 4 * ANSWER_BYTES_MAX;
 
 /// What a page is made of.
 struct Wanted {
@@ -63,10 +67,7 @@ impl Pages {
         make: impl for<'a> FnOnce(Visitor<'a>, Wanted) -> Made<'a>,
     ) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        let answer = match self.wanted(&parts, path, body).await {
-            Ok(wanted) => self.made(&parts, wanted, make).await,
-            Err(answer) => answer,
-        };
+        let answer = self.made(&parts, path, body, make).await;
         self.metrics.request(name, answer.status().as_u16());
         answer
     }
@@ -74,13 +75,14 @@ impl Pages {
     async fn made(
         &self,
         parts: &Parts,
-        wanted: Wanted,
+        path: Vec<String>,
+        body: Body,
         make: impl for<'a> FnOnce(Visitor<'a>, Wanted) -> Made<'a>,
     ) -> Response<Body> {
         let login = match self.door.login(&parts.headers).await {
             Ok(Some(login)) => login,
-            Ok(None) if parts.method == axum::http::Method::GET => {
-                return self.door.ask(StatusCode::UNAUTHORIZED, None);
+            Ok(None) if only_looks(parts) => {
+                return self.door.ask(StatusCode::UNAUTHORIZED, &parts.headers, None);
             }
             Ok(None) => {
                 let error = ToolError::new(ErrorKind::Permission, "You are not signed in any more.")
@@ -89,6 +91,11 @@ impl Pages {
             }
             Err(error) => return failed(&error, None),
         };
+        // Nothing is read of whoever is nobody.
+        let wanted = match self.wanted(parts, path, body).await {
+            Ok(wanted) => wanted,
+            Err(answer) => return answer,
+        };
         let visitor = Visitor { login: &login, projects: &*self.projects, clock: &*self.clock };
         make(visitor, wanted).await.unwrap_or_else(|error| failed(&error, Some(&login)))
     }
@@ -96,7 +103,7 @@ impl Pages {
     /// What a request says, if this server's own page sends it.
     async fn wanted(&self, parts: &Parts, path: Vec<String>, body: Body) -> Result<Wanted, Response<Body>> {
         let query = query_of(parts.uri.query().unwrap_or_default()).map_err(|error| failed(&error, None))?;
-        if parts.method == axum::http::Method::GET {
+        if only_looks(parts) {
             return Ok(Wanted { path, query, form: BTreeMap::new() });
         }
         if !self.door.sent_by_own_page(&parts.headers) {
@@ -104,7 +111,8 @@ impl Pages {
                 .hint("Open the page here and send it again.");
             return Err(failed(&error, None));
         }
-        let body = whole(&self.limits, body).await?;
+        let limits = HttpLimits { body_bytes: FORM_BYTES_MAX.min(self.limits.body_bytes), ..self.limits };
+        let body = whole(&limits, body).await?;
         let text = std::str::from_utf8(&body)
             .map_err(|_| failed(&ToolError::new(ErrorKind::Validation, "The form is no text."), None))?;
         let form = query_of(text).map_err(|error| failed(&error, None))?;
@@ -114,7 +122,7 @@ impl Pages {
     /// A link that signs somebody in, looked at or used up.
     async fn link(&self, secret: String, request: Request) -> Response<Body> {
         let (parts, _) = request.into_parts();
-        let is_used = parts.method != axum::http::Method::GET;
+        let is_used = !only_looks(&parts);
         if is_used && !self.door.sent_by_own_page(&parts.headers) {
             let error = ToolError::new(ErrorKind::Security, "This form was not sent by a page of this server.");
             return failed(&error, None);
@@ -125,19 +133,19 @@ impl Pages {
         };
         let answer = match opened {
             Ok(Opened::Answer(answer)) => answer,
-            Ok(Opened::Unknown) => self.unknown(&parts),
+            Ok(Opened::Unknown) => self.failed_login(&parts, no_link()),
             Err(error) => failed(&error, None),
         };
         self.metrics.request("login", answer.status().as_u16());
         answer
     }
 
-    /// A link that is none is a login that failed.
-    fn unknown(&self, parts: &Parts) -> Response<Body> {
+    /// The answer to a login that failed; who fails often has to wait.
+    fn failed_login(&self, parts: &Parts, answer: Response<Body>) -> Response<Body> {
         self.metrics.failed_login();
         let address = parts.extensions.get::<Address>().map(|address| address.0);
         if address.is_none_or(|address| self.visitors.failed(address)) {
-            return no_link();
+            return answer;
         }
         let error = ToolError::new(ErrorKind::Limit, "Too many logins from this address have failed.")
             .hint("Wait a minute, then try again.");
@@ -148,13 +156,17 @@ impl Pages {
 
     async fn sign_in(&self, request: Request) -> Response<Body> {
         match self.door.login(request.headers()).await {
-            Ok(login) => self.door.ask(StatusCode::OK, login.as_ref()),
+            Ok(login) => self.door.ask(StatusCode::OK, request.headers(), login.as_ref()),
             Err(error) => failed(&error, None),
         }
     }
 
     /// Sends a browser to the identity provider.
     async fn go_elsewhere(&self, request: Request) -> Response<Body> {
+        // A page of another site could refresh somebody's login so, which shows that they are there.
+        if request.headers().get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none") {
+            return self.sign_in(request).await;
+        }
         self.door.go_elsewhere(request.headers()).await.unwrap_or_else(|error| elsewhere_failed(&error))
     }
 
@@ -167,10 +179,11 @@ impl Pages {
         };
         let answer = match self.door.come_back(&parts.headers, &query).await {
             Ok(answer) => answer,
-            Err(error) => {
-                self.metrics.failed_login();
-                elsewhere_failed(&error)
+            Err(error) if error.kind == ErrorKind::Permission => {
+                let answer = self.door.without_flow(failed(&error, None), &parts.headers);
+                self.failed_login(&parts, answer)
             }
+            Err(error) => elsewhere_failed(&error),
         };
         self.metrics.request("login", answer.status().as_u16());
         answer
@@ -187,6 +200,11 @@ impl Pages {
 
 fn failed(error: &ToolError, login: Option<&Login>) -> Response<Body> {
     problem(envelope::status(error.kind), error, login.map(|login| &*login.user))
+}
+
+/// Whether a request changes nothing.
+fn only_looks(parts: &Parts) -> bool {
+    matches!(parts.method, Method::GET | Method::HEAD)
 }
 
 /// The provider's failure is neither the person's nor this server's.

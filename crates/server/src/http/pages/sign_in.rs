@@ -28,6 +28,8 @@ const SENT_BY: &str = "sec-fetch-site";
 const SECRET_BYTES: usize = 32;
 /// How long a browser keeps the cookie, seconds. The server decides how long it holds.
 const COOKIE_SECONDS: u32 = 7 * 24 * 3600;
+/// Cookies of one name that are looked at when somebody signs out.
+const SECRETS_ENDED_MAX: usize = 8;
 /// How long a login elsewhere may take, seconds.
 const FLOW_SECONDS: u32 = 600;
 
@@ -80,6 +82,8 @@ struct LoginPage<'a> {
     user: Option<&'a str>,
     /// Whether people sign in elsewhere, too.
     openid: bool,
+    /// This server, as the browser knows it.
+    server: String,
 }
 
 #[derive(Template)]
@@ -115,12 +119,17 @@ impl Door {
 
     /// What a cookie holds. Where there are two, another server of this host may have set one: it is not known which is ours.
     fn cookie<'a>(&self, headers: &'a HeaderMap, cookie: Cookie) -> Option<&'a str> {
+        let mut ours = self.cookies(headers, cookie);
+        let found = ours.next()?;
+        ours.next().is_none().then_some(found)
+    }
+
+    /// All cookies of this name.
+    fn cookies<'a>(&self, headers: &'a HeaderMap, cookie: Cookie) -> impl Iterator<Item = &'a str> {
         let name = self.cookie_name(headers, cookie);
         let all = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
         let pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        let mut ours = pairs.filter(|(of, _)| *of == name).map(|(_, value)| value);
-        let found = ours.next()?;
-        ours.next().is_none().then_some(found)
+        pairs.filter(move |(of, _)| *of == name).map(|(_, value)| value)
     }
 
     /// Over TLS no other host and no path can set a cookie of this name. Without TLS the cookies of `localhost` are those of all its ports:
@@ -146,9 +155,11 @@ impl Door {
     }
 
     /// The page where people sign in.
-    pub(crate) fn ask(&self, status: StatusCode, login: Option<&Login>) -> Response<Body> {
+    pub(crate) fn ask(&self, status: StatusCode, headers: &HeaderMap, login: Option<&Login>) -> Response<Body> {
         let user = login.map(|login| &*login.user);
-        page(status, &LoginPage { user, openid: self.openid.is_some() })
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+        let server = format!("{}://{host}", if self.sign_in.is_tls { "https" } else { "http" });
+        page(status, &LoginPage { user, openid: self.openid.is_some(), server })
     }
 
     /// The page of a link: it says whom it signs in, and uses nothing up. Mail programs and chats open links to look at them.
@@ -215,7 +226,11 @@ impl Door {
             let error = visible_line(error);
             return Err(refused(format!("The identity provider has signed nobody in: {error}.")));
         }
-        let user = openid.signed_in(&flow, said("code")).await.map_err(|why| match why {
+        let code = said("code");
+        if code.is_empty() {
+            return Err(refused("The identity provider has sent no code.".to_owned()));
+        }
+        let user = openid.signed_in(&flow, code).await.map_err(|why| match why {
             Refused::Invalid(why) => {
                 tracing::info!(why, "an answer of the identity provider is refused");
                 refused(format!("The answer of the identity provider is refused: {why}."))
@@ -232,7 +247,7 @@ impl Door {
             self.sign_in.logins.end(&hash_of(before)).await?;
         }
         let response = self.with_cookie(see("/"), headers, (Cookie::Login, &new), COOKIE_SECONDS);
-        Ok(self.with_cookie(response, headers, (Cookie::Flow, ""), 0))
+        Ok(self.without_flow(response, headers))
     }
 
     fn openid(&self) -> Result<&Oauth, ToolError> {
@@ -245,10 +260,17 @@ impl Door {
     /// # Errors
     /// If the database does not answer.
     pub(crate) async fn leave(&self, headers: &HeaderMap) -> Result<Response<Body>, ToolError> {
-        if let Some(secret) = self.secret(headers) {
+        // Where another server has set one beside ours, ours ends, too.
+        let secrets: Vec<&str> = self.cookies(headers, Cookie::Login).filter(|secret| is_secret(secret)).collect();
+        for secret in secrets.into_iter().take(SECRETS_ENDED_MAX) {
             self.sign_in.logins.end(&hash_of(secret)).await?;
         }
         Ok(self.with_cookie(see(LOGIN), headers, (Cookie::Login, ""), 0))
+    }
+
+    /// The answer to a login elsewhere that has failed: what belonged to it is used up.
+    pub(crate) fn without_flow(&self, response: Response<Body>, headers: &HeaderMap) -> Response<Body> {
+        self.with_cookie(response, headers, (Cookie::Flow, ""), 0)
     }
 
     fn with_cookie(
@@ -271,7 +293,7 @@ impl Door {
 /// The page for a link that signs nobody in.
 pub(crate) fn no_link() -> Response<Body> {
     let error = ToolError::new(ErrorKind::NotFound, "This link was used already, or it is too old.")
-        .hint("`toolhost login` makes a new one.");
+        .hint("The command toolhost login makes a new one.");
     problem(StatusCode::NOT_FOUND, &error, None)
 }
 

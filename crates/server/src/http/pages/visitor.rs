@@ -64,6 +64,18 @@ impl Visitor<'_> {
         u128::try_from(age).is_ok_and(|age| age < RECENT.as_millis())
     }
 
+    /// `12 minutes ago`
+    pub(crate) fn time_since(&self, at_ms: i64) -> String {
+        let minutes = self.clock.unix_ms().saturating_sub(at_ms).max(0) / 60_000;
+        match minutes {
+            0 => "less than a minute ago".to_owned(),
+            1 => "1 minute ago".to_owned(),
+            2..120 => format!("{minutes} minutes ago"),
+            120..2880 => format!("{} hours ago", minutes / 60),
+            _ => format!("{} days ago", minutes / 1440),
+        }
+    }
+
     /// `12 minutes left`
     pub(crate) fn time_left(&self, until_ms: i64) -> String {
         let minutes = until_ms.saturating_sub(self.clock.unix_ms()).max(0) / 60_000;
