@@ -28,6 +28,7 @@ mod size;
 mod socket;
 mod terminal;
 mod tls;
+mod tokens;
 mod webhook;
 mod wire;
 

@@ -1,6 +1,7 @@
 //! The document says what there is, and there is what it says.
 
-use serde_json::Value;
+use jsonschema::Registry;
+use serde_json::{Value, json};
 use toolhost_server::http::openapi;
 
 use crate::rig::Rig;
@@ -49,5 +50,49 @@ fn each_operation_has_a_name_of_its_own_and_each_reference_leads_somewhere() {
             Value::Array(items) => open.extend(items),
             _ => {}
         }
+    }
+}
+
+/// What the OpenAPI Initiative's schema of documents of this version finds.
+fn official_findings(document: &Value) -> Vec<String> {
+    let file = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let base = file(include_str!("../oas-3.1/schema-base.json"));
+    let others = [
+        file(include_str!("../oas-3.1/schema.json")),
+        file(include_str!("../oas-3.1/dialect.json")),
+        file(include_str!("../oas-3.1/meta.json")),
+    ];
+    let mut registry = Registry::new();
+    for other in others {
+        let id = other["$id"].as_str().unwrap().to_owned();
+        registry = registry.add(id, other).unwrap();
+    }
+    let registry = registry.prepare().unwrap();
+    let validator = jsonschema::options().with_registry(&registry).build(&base).unwrap();
+    validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+#[test]
+fn the_document_is_one_of_openapi_3_1() {
+    assert_eq!(official_findings(&openapi("1.2.3")), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_no_document_of_openapi_3_1_is_found() {
+    let at = "/paths/~1api~1v1~1projects~1{project}~1asks/get";
+    let cases = [
+        ("/info/version", json!(1)),
+        ("/openapi", json!("4.0.0")),
+        (&format!("{at}/parameters/0/in"), json!("somewhere")),
+        (&format!("{at}/responses/200/description"), Value::Null),
+        ("/components/securitySchemes/token/type", json!("password")),
+        // In the schemas, too.
+        ("/components/schemas/Problem/type", json!("map")),
+        ("/components/schemas/Problem/required", json!("ok")),
+    ];
+    for (pointer, wrong) in cases {
+        let mut document = openapi("1.2.3");
+        *document.pointer_mut(pointer).unwrap() = wrong;
+        assert!(!official_findings(&document).is_empty(), "{pointer}");
     }
 }
