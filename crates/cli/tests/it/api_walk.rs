@@ -51,7 +51,7 @@ impl Reader {
         let mut found: Vec<&String> = paths.keys().filter(|template| fits(template)).collect();
         // One that is written out stands before one with names.
         found.sort_by_key(|template| template.matches('{').count());
-        &paths[found[0]][method.to_lowercase()]
+        found.first().map_or(&Value::Null, |template| &paths[template.as_str()][method.to_lowercase()])
     }
 
     fn check(&mut self, (method, target): (&str, &str), reply: &HttpReply) {
@@ -335,7 +335,9 @@ async fn sessions(walk: &mut Walk) {
     let id = walk.data("POST", "/sessions", json!({ "goal": "What does a.txt say?" })).await;
     let id = id["id"].as_str().unwrap().to_owned();
     let heard = walk.events((&format!("/sessions/{id}/events"), ""), "It says hello.").await;
-    assert!(!heard.is_empty());
+    assert_eq!(heard[0]["seq"], 0);
+    let heard = walk.events((&format!("/sessions/{id}/events"), "?after=0"), "It says hello.").await;
+    assert_eq!(heard[0]["seq"], 1);
     walk.ended(&id).await;
     walk.get("/sessions").await;
     let steps = walk.get(&format!("/sessions/{id}/steps")).await;

@@ -240,6 +240,7 @@ fn no_arguments() -> Value {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = json!({ "tool": "file.read", "arguments": { "path": "README.md" } }))]
 struct CallRequest {
     /// The tool's name: `file.read` or `file_read`.
     tool: String,
@@ -255,6 +256,7 @@ struct CallRequest {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = json!({ "decision": "deny", "text": "not on a Friday", "digest": "9f2c…" }))]
 struct DecisionRequest {
     /// One of the `answers` of the ask.
     decision: String,

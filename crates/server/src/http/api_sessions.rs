@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 use toolhost_contract::ToolError;
 
 use super::answers::{SessionStep, told};
@@ -119,6 +120,7 @@ pub(crate) const ROUTES: &[Route] = &[
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = json!({ "goal": "Shorten the first step", "target": { "kind": "step", "id": "scope", "workflow": "main" } }))]
 struct SessionRequest {
     /// What to do, in words.
     goal: String,

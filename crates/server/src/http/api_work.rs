@@ -242,6 +242,7 @@ struct MemberRequest {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = json!({ "name": "ci", "profiles": ["developer"], "rights": ["call", "read"], "seconds": 86_400 }))]
 struct TokenRequest {
     /// What it is for: the author of the commits of its agent.
     name: String,

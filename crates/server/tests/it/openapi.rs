@@ -96,3 +96,52 @@ fn what_is_no_document_of_openapi_3_1_is_found() {
         assert!(!official_findings(&document).is_empty(), "{pointer}");
     }
 }
+
+#[test]
+fn each_example_is_as_its_schema_says() {
+    let document = openapi("1.2.3");
+    let mut found = 0;
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        for example in schema["examples"].as_array().into_iter().flatten() {
+            let mut whole = schema.clone();
+            whole["components"] = document["components"].clone();
+            let validator = jsonschema::draft202012::new(&whole).unwrap();
+            let problems: Vec<String> = validator.iter_errors(example).map(|error| error.to_string()).collect();
+            assert_eq!(problems, Vec::<String>::new(), "{name}");
+            found += 1;
+        }
+    }
+    assert!(found >= 4, "{found}");
+}
+
+#[tokio::test]
+async fn each_operation_refuses_a_token_without_its_right() {
+    let rig = Rig::one().await;
+    let all = ["call", "read", "run", "approve", "manage"];
+    for lacking in all {
+        let others: Vec<&str> = all.into_iter().filter(|right| *right != lacking).collect();
+        let token = rig.token_of(0, lacking, &["all"], &others).await;
+        for (path, operations) in openapi("1.2.3")["paths"].as_object().unwrap() {
+            let target = path.replace("{project}", "p0").replace(['{', '}'], "");
+            for (method, operation) in operations.as_object().unwrap() {
+                if operation["x-right"] != lacking {
+                    continue;
+                }
+                let reply = rig.send(&token, (&method.to_uppercase(), &target), "{}").await;
+                assert_eq!(reply.status, 403, "{method} {path}: {reply:?}");
+                let message = format!("no right to {lacking}");
+                assert!(reply.body.contains(&message), "{method} {path}: {reply:?}");
+            }
+        }
+    }
+    // Whoever has a token sees which projects it opens and what describes the API, and nothing else.
+    let free: Vec<String> = openapi("1.2.3")["paths"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .flat_map(|(path, operations)| operations.as_object().unwrap().iter().map(move |operation| (path, operation)))
+        .filter(|(_, (_, operation))| operation["x-right"].is_null())
+        .map(|(path, _)| path.replace("/api/v1", ""))
+        .collect();
+    assert_eq!(free, ["/openapi.json", "/projects", "/projects/{project}", "/schemas", "/schemas/{schema}"]);
+}
