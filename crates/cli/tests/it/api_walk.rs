@@ -246,7 +246,16 @@ async fn calls(walk: &mut Walk) {
     walk.get(&format!("/asks/{id}")).await;
     let review = json!({ "title": "Plan", "content": "Tea at five." });
     walk.call("review.content", review).await;
-    assert!(!walk.get("/asks?all=true").await["asks"].as_array().unwrap().is_empty());
+    let kinds = async |walk: &mut Walk, query: &str| {
+        let listed = walk.get(&format!("/asks{query}")).await;
+        let kinds = listed["asks"].as_array().unwrap().iter().map(|ask| ask["kind"].as_str().unwrap().to_owned());
+        kinds.collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(walk, "?all=true").await, ["review", "question"]);
+    assert_eq!(kinds(walk, "").await, ["review"]);
+    assert_eq!(kinds(walk, "?kind=question").await, Vec::<String>::new());
+    assert_eq!(kinds(walk, "?kind=question&all=true").await, ["question"]);
+    assert_eq!(walk.send("GET", "/asks?kind=menu", Value::Null).await.status, 400);
     let again = json!({ "path": "b.txt", "content": "y", "createOnly": true });
     let failed = walk.send("POST", "/calls", json!({ "tool": "file.write", "arguments": again })).await;
     assert_eq!(failed.status, 409, "{failed:?}");

@@ -15,7 +15,7 @@ use toolhost_contract::{
     Call, CallId, Caller, CallerKind, Effect, ErrorKind, Scope, ToolError, ToolSummary, canonical_json,
 };
 use toolhost_host::{Decision, Hooks, PERMIT_LIVES_MS_DEFAULT, Person, Standing, ask_number};
-use toolhost_store::{Claim, Filter, KeyedCall};
+use toolhost_store::{AskKind, Claim, Filter, KeyedCall};
 
 use super::answers::{AskInfo, AskList, MemberInfo, TokenInfo, no_ask, told};
 use super::audit_row::AuditRow;
@@ -32,6 +32,9 @@ use super::token::Right;
 const KEY: &str = "idempotency-key";
 /// How often it is looked for the answer of a call that is waited for.
 const KEYED_PAUSE: Duration = Duration::from_millis(100);
+const ASK_KINDS: &[&str] = &["approval", "review", "question"];
+const ASK_KIND: Parameter =
+    Parameter { name: "kind", description: "Only of this kind", kind: Kind::Words(ASK_KINDS), default: None };
 const ALL_ASKS: Parameter = Parameter::flag("all", "What has ended, too, the newest first; `after` does not count");
 const IDEMPOTENCY_KEY: Parameter = Parameter {
     name: "Idempotency-Key",
@@ -106,7 +109,7 @@ const ROUTES: &[Route] = &[
         name: "listAsks",
         summary: "What people are asked and have not answered, the oldest first: approvals, reviews and questions",
         right: Some(Right::Read),
-        takes: Takes { query: &[AFTER, LIMIT, ALL_ASKS], ..NOTHING },
+        takes: Takes { query: &[AFTER, LIMIT, ASK_KIND, ALL_ASKS], ..NOTHING },
         answer: Answer::Data(schema!(AskList)),
         run: run!(asks),
     },
@@ -441,12 +444,18 @@ async fn not_kept(principal: &Principal, call: &str) -> Result<ToolError, ToolEr
     })
 }
 
+fn ask_kind(word: &str) -> Result<AskKind, ToolError> {
+    let wrong = |_| ToolError::new(ErrorKind::Validation, format!("a kind of asks is one of {}", ASK_KINDS.join(", ")));
+    serde_json::from_value(word.into()).map_err(wrong)
+}
+
 async fn asks(asked: Asked) -> Result<Reply, ToolError> {
     let (project, after, limit) = (&asked.principal.project, asked.number("after")?.unwrap_or(0), asked.limit()?);
+    let kind = asked.query.get(ASK_KIND.name).map(|kind| ask_kind(kind)).transpose()?;
     let asks = project.gate.queue().asks();
     let page = match asked.flag("all")? {
-        true => asks.newest(project.id, limit).await?,
-        false => asks.open_after(project.id, after, limit).await?,
+        true => asks.newest_of(project.id, kind, limit).await?,
+        false => asks.open_of(project.id, kind, after, limit).await?,
     };
     data(&AskList::from(page))
 }
