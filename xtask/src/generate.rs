@@ -14,8 +14,9 @@ use crate::{commands, configuration, finding, shell, tidy};
 const FOLDER: &str = "docs/generated";
 
 /// Every document, and what the program is asked to get it.
-const DOCUMENTS: [Document; 2] = [
+const DOCUMENTS: [Document; 3] = [
     Document { file: "tools.json", ask: &["tools", "--profile", "all", "--json"] },
+    Document { file: "openapi.json", ask: &["schema", "openapi"] },
     Document { file: "tools.md", ask: &["tools", "--profile", "all", "--markdown"] },
 ];
 

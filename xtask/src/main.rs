@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "these commands talk to the person at the terminal")]
 
+mod api_clients;
 mod bench;
 mod ci;
 mod clients;
@@ -64,6 +65,8 @@ enum Task {
     Examples(examples::Arguments),
     /// Lets real clients read a file by our server: Claude Code, Codex, opencode, the Inspector and Python's.
     Clients(clients::Arguments),
+    /// Checks the OpenAPI document with public validators, and uses generated clients: TypeScript's and Python's.
+    ApiClients(api_clients::Arguments),
     /// Runs the conformance suite of MCP against our server, in both eras of the protocol.
     McpConformance(mcp_conformance::Arguments),
     /// Lets a person sign in at a real OpenID provider, and a client get a token of it.
@@ -91,6 +94,7 @@ fn main() -> ExitCode {
         Task::Soak(arguments) => soak::run(root, &arguments),
         Task::Examples(arguments) => examples::run(root, &arguments),
         Task::Clients(arguments) => clients::run(root, &arguments),
+        Task::ApiClients(arguments) => api_clients::run(root, &arguments),
         Task::McpConformance(arguments) => mcp_conformance::run(root, &arguments),
         Task::SignIn(arguments) => sign_in::run(root, &arguments),
         Task::Recipes => recipes::run(root),

@@ -29,6 +29,7 @@ mod size;
 mod socket;
 mod terminal;
 mod tls;
+mod tokens;
 mod toml_file;
 mod webhook;
 mod wire;

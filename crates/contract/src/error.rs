@@ -1,10 +1,11 @@
 //! How a call fails.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Stable codes, frozen by the CrewAgent seeds. Never an HTTP status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ErrorCode {
     /// The tool does not exist, or is not in the caller's profile.
     #[serde(rename = "AI_TOOL_NOT_ALLOWED")]
@@ -81,7 +82,7 @@ pub enum ErrorCode {
 }
 
 /// The family of a failure: stable strings that a program can act on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// A path or fence violation.

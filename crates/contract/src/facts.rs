@@ -1,9 +1,10 @@
 //! What a host must know of a tool to make a call safe: [`Facts`].
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What running a tool can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
     Reads,

@@ -1,5 +1,6 @@
 //! What every call ends in: one envelope on every door.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ pub const REDACTED: &str = "[redacted]";
 /// The envelope `{ok, data, error, meta}` (CrewAgent seed BAI-2.4, AC-3).
 ///
 /// `text` is the same answer for a reader, complete on its own; it is not part of the JSON.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     pub ok: bool,
     /// What the tool's output schema says; null on failure.
@@ -27,7 +28,7 @@ pub struct Outcome {
 }
 
 /// A part of an answer that its text cannot hold: an image, a sound, or a document with an address of its own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Attachment {
     /// Such as `image/png`.
@@ -40,7 +41,7 @@ pub struct Attachment {
 }
 
 /// What an attachment holds. Secrets are removed from texts and not from bytes, so what is a text is never given as bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AttachmentContent {
     Text(String),
@@ -58,7 +59,7 @@ impl Attachment {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OutcomeError {
     pub code: ErrorCode,
     pub kind: ErrorKind,
@@ -69,7 +70,7 @@ pub struct OutcomeError {
     pub details: Option<Value>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Meta {
     /// The canonical name, or what was asked for if there is no such tool.
@@ -92,7 +93,7 @@ pub struct Meta {
 }
 
 /// SHA-256 of the canonical JSON of the workflow and of the object itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Revision {
     pub workflow: Option<String>,
     pub target: Option<String>,

@@ -1,6 +1,7 @@
 //! People in a call: what they are shown, what they are asked and what they say.
 
 use crate::BoxFuture;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -50,7 +51,7 @@ pub enum Wanted {
 }
 
 /// What a person said. Whatever else comes, and nothing at all, is no yes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "say", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
     /// The call may run.

@@ -145,11 +145,17 @@ impl Asks {
 
     /// What a person can still answer, the oldest first: those after a number.
     pub async fn open_after(&self, project: i64, after: i64, limit: i64) -> Result<AskPage> {
-        let now = self.clock.unix_ms();
-        let open = "FROM ask WHERE project_id = $1 AND state = 'open' AND expires_at_ms > $2 AND number > $3";
-        let text = format!("SELECT {} {open} ORDER BY number LIMIT $4", self.summary_columns());
-        let asks = sql_of(text).bind(project).bind(now).bind(after).bind(limit).read(&self.db).await?;
-        let all = sql_of(format!("SELECT count(*) AS total {open}")).bind(project).bind(now).bind(after);
+        self.open_of(project, None, after, limit).await
+    }
+
+    /// The same of one kind, or of all.
+    pub async fn open_of(&self, project: i64, kind: Option<AskKind>, after: i64, limit: i64) -> Result<AskPage> {
+        let (now, kind) = (self.clock.unix_ms(), kind.map(word).unwrap_or_default());
+        let open = "FROM ask WHERE project_id = $1 AND state = 'open' AND expires_at_ms > $2 AND number > $3
+             AND ($4 = '' OR kind = $4)";
+        let text = format!("SELECT {} {open} ORDER BY number LIMIT $5", self.summary_columns());
+        let asks = sql_of(text).bind(project).bind(now).bind(after).bind(kind).bind(limit).read(&self.db).await?;
+        let all = sql_of(format!("SELECT count(*) AS total {open}")).bind(project).bind(now).bind(after).bind(kind);
         self.page(&asks, &all.read(&self.db).await?, now)
     }
 
@@ -170,11 +176,17 @@ impl Asks {
 
     /// Those that have ended, too, the newest first.
     pub async fn newest(&self, project: i64, limit: i64) -> Result<AskPage> {
-        let columns = self.summary_columns();
-        let text = format!("SELECT {columns} FROM ask WHERE project_id = $1 ORDER BY number DESC LIMIT $2");
-        let asks = sql_of(text).bind(project).bind(limit).read(&self.db).await?;
-        let all = sql("SELECT count(*) AS total FROM ask WHERE project_id = $1").bind(project).read(&self.db).await?;
-        self.page(&asks, &all, self.clock.unix_ms())
+        self.newest_of(project, None, limit).await
+    }
+
+    /// The same of one kind, or of all.
+    pub async fn newest_of(&self, project: i64, kind: Option<AskKind>, limit: i64) -> Result<AskPage> {
+        let (columns, kind) = (self.summary_columns(), kind.map(word).unwrap_or_default());
+        let of_kind = "FROM ask WHERE project_id = $1 AND ($2 = '' OR kind = $2)";
+        let text = format!("SELECT {columns} {of_kind} ORDER BY number DESC LIMIT $3");
+        let asks = sql_of(text).bind(project).bind(kind).bind(limit).read(&self.db).await?;
+        let all = sql_of(format!("SELECT count(*) AS total {of_kind}")).bind(project).bind(kind);
+        self.page(&asks, &all.read(&self.db).await?, self.clock.unix_ms())
     }
 
     fn page(&self, asks: &[Row], all: &[Row], now: i64) -> Result<AskPage> {

@@ -31,6 +31,7 @@ pub struct Report {
 /// A stage of the validation, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "ValidationStage")]
 pub enum Stage {
     /// The contract of the set, and the schemas of what it writes.
     Schema,

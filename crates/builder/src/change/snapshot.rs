@@ -16,6 +16,7 @@ use crate::spans::Tree;
 /// A part of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "ObjectPart")]
 pub enum Part {
     /// The Markdown of a workflow or a step.
     Document,

@@ -32,7 +32,7 @@ pub enum WorkflowName {
 }
 
 /// What an import has brought.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Brought {
     pub files: usize,

@@ -97,7 +97,7 @@ impl<'de> Deserialize<'de> for Object {
 
 impl JsonSchema for Object {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Object".into()
+        "ObjectName".into()
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -111,6 +111,7 @@ impl JsonSchema for Object {
 /// How one thing refers to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "ReferenceKind")]
 pub enum Kind {
     /// A package to its workflows' entry, a workflow to its first step.
     Entry,
@@ -133,6 +134,7 @@ pub enum Kind {
 /// One reference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Reference")]
 pub struct Ref {
     /// What refers.
     pub from: Object,

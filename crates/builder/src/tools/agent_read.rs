@@ -24,6 +24,7 @@ pub(crate) struct Input {
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Agent")]
 pub(crate) struct Object {
     agent_definition: Value,
     /// The steps that it does, in all workflows.

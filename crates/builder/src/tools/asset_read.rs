@@ -24,6 +24,7 @@ pub(crate) struct Input {
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Asset")]
 pub(crate) struct Object {
     path: String,
     content: String,

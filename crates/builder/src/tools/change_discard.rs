@@ -23,6 +23,7 @@ pub(crate) struct Input {
 }
 
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Discarded")]
 pub(crate) struct Output {
     /// The ids of the change sets that are given up.
     discarded: Vec<String>,

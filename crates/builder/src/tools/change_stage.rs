@@ -39,6 +39,7 @@ pub(crate) struct Input {
 
 /// What was staged, and what was found if that was asked for.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "StagedSet")]
 pub(crate) struct Output {
     #[serde(flatten)]
     staged: Staged,

@@ -17,11 +17,11 @@ mod tool;
 pub(crate) mod workflow_read;
 
 use crate::packages::{PackageError, Packages, Whose, WorkflowName};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use toolhost_contract::{AnyTool, CallerKind, Ctx, ErrorCode, ErrorKind, ToolError};
 
-use self::tool::on;
+use self::tool::{PackageTool, on};
 
 /// A workflow: its number, as `meta.workflowId` tells it, or its id in the package.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -107,4 +107,24 @@ pub fn all(packages: &Packages) -> Vec<Box<dyn AnyTool>> {
         on(packages, change_undo::ChangeUndo),
         on(packages, package_import::PackageImport),
     ]
+}
+
+/// The schema of what a tool for packages answers, for a document that describes it. A tool that is not here may answer anything.
+pub fn answer_schema(tool: &str, generator: &mut SchemaGenerator) -> Schema {
+    fn of<T: PackageTool>(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<T::Output>()
+    }
+    match tool {
+        workflow_read::WorkflowRead::NAME => of::<workflow_read::WorkflowRead>(generator),
+        step_read::StepRead::NAME => of::<step_read::StepRead>(generator),
+        agent_read::AgentRead::NAME => of::<agent_read::AgentRead>(generator),
+        asset_read::AssetRead::NAME => of::<asset_read::AssetRead>(generator),
+        refs_find::RefsFind::NAME => of::<refs_find::RefsFind>(generator),
+        change_stage::ChangeStage::NAME => of::<change_stage::ChangeStage>(generator),
+        change_validate::ChangeValidate::NAME => of::<change_validate::ChangeValidate>(generator),
+        change_discard::ChangeDiscard::NAME => of::<change_discard::ChangeDiscard>(generator),
+        change_apply::ChangeApply::NAME => of::<change_apply::ChangeApply>(generator),
+        change_undo::ChangeUndo::NAME => of::<change_undo::ChangeUndo>(generator),
+        _ => Schema::default(),
+    }
 }

@@ -26,6 +26,7 @@ pub(crate) struct Input {
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Step")]
 pub(crate) struct Object {
     step_markdown: String,
     step_path: String,

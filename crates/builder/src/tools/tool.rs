@@ -117,6 +117,7 @@ fn has_zero(value: &Value) -> bool {
 
 /// An object that was read: its fields, and what a change of it has to say.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Read{T}")]
 pub(crate) struct Read<T> {
     #[serde(flatten)]
     object: T,

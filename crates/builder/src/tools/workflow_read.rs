@@ -22,6 +22,7 @@ pub(crate) struct Input {
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Workflow")]
 pub(crate) struct Object {
     workflow_md: String,
     /// The graph; its text while it is not JSON.

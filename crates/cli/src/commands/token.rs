@@ -3,15 +3,14 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
 use serde_json::json;
 use toolhost::{Connection, Need};
-use toolhost_contract::{Clock, SystemClock};
-use toolhost_server::http::{Right, Secret};
-use toolhost_store::{NewToken, Role, Token};
+use toolhost_contract::{Clock, ErrorKind, SystemClock, ToolError};
+use toolhost_server::http::{Right, TokenWish};
+use toolhost_store::{Role, Token};
 
 use crate::settings::{Resolved, Settings};
-use crate::{Usage, hosting, print, wire};
+use crate::{Usage, hosting, print, tokens, wire};
 
 /// How long a token holds where nobody says.
 const LIVES_DEFAULT: &str = "90d";
@@ -62,44 +61,20 @@ impl Create {
         let profiles = if self.profile.is_empty() { vec!["developer".to_owned()] } else { self.profile };
         check_profiles(settings, &profiles).await?;
         let said = if self.right.is_empty() { vec![RightName::Call, RightName::Read] } else { self.right };
-        let mut rights: Vec<Right> = said.into_iter().map(Right::from).collect();
-        rights.sort_unstable();
-        rights.dedup();
-        let user = self.acts_for.unwrap_or_else(|| connection.user().name.clone());
-        let account_id = member(connection, &user).await?;
-        let key = hosting::key_of(resolved);
-        let secret = Secret::new(&key).context("this system gives no random bytes")?;
-        let hash = secret.hash();
-        let lives_ms = i64::try_from(self.expires.as_millis())?;
-        let new = NewToken {
-            project_id: project.id,
-            account_id,
-            id: format!("tok-{}", &hash[..8]),
-            name: self.name,
-            hash,
-            profiles,
-            scopes: rights.iter().map(|right| right.as_str().to_owned()).collect(),
-            expires_at_ms: SystemClock::default().unix_ms().saturating_add(lives_ms),
-        };
-        let mut told = json!({
-            "id": new.id, "name": new.name, "for": user, "profiles": new.profiles, "rights": new.scopes,
-            "expiresAtMs": new.expires_at_ms,
-        });
-        let work = async { anyhow::Ok(connection.store().tokens().create(&new).await?) };
-        connection.record(&connection.who(), "token.create", told.clone(), work).await?;
+        let rights: Vec<Right> = said.into_iter().map(Right::from).collect();
+        let wish = TokenWish { name: self.name, profiles, rights, acts_for: self.acts_for, lives: self.expires };
+        let made = tokens::make(connection, &hosting::key_of(resolved), wish).await.map_err(told)?;
         if settings.json {
-            told["token"] = secret.as_str().into();
-            told["project"] = key.into();
-            return print::json(&told);
+            return print::json(&made);
         }
-        print::line(secret.as_str());
-        let (of, project) = (print::visible_line(&new.profiles.join(", ")), print::visible_line(&project.name));
+        print::line(&made.token);
+        let (of, project) = (print::visible_line(&made.profiles.join(", ")), print::visible_line(&project.name));
         print::note(format_args!(
             "{}: {of} of {project}, for {}; it is not shown again",
-            new.id,
-            new.scopes.join(", ")
+            made.id,
+            made.rights.join(", ")
         ));
-        if rights.contains(&Right::Approve) {
+        if made.rights.iter().any(|right| right == Right::Approve.as_str()) {
             print::note(format_args!(
                 "{} this token can approve what agents ask for: never give it to an agent",
                 print::paint(print::WARN, "note:")
@@ -146,19 +121,11 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let need = if matches!(args.command, Command::List) { Need::Reading } else { Need::Writing };
     let connection = wire::connect(&resolved, need).await?;
     connection.need_role(Role::Owner).await?;
-    let (tokens, project) = (connection.store().tokens(), connection.project().clone());
     match args.command {
         Command::Create(create) => create.run(settings, &resolved, &connection).await?,
-        Command::List => list(&tokens.list(project.id).await?, settings.json)?,
+        Command::List => list(&connection.store().tokens().list(connection.project().id).await?, settings.json)?,
         Command::Revoke { id } => {
-            let work = async {
-                if tokens.revoke(project.id, &id).await? {
-                    return Ok(());
-                }
-                let id = print::visible_line(&id);
-                Err(Usage::error(format!("there is no valid token `{id}`; `toolhost token list` shows all tokens")))
-            };
-            connection.record(&connection.who(), "token.revoke", json!({ "id": id }), work).await?;
+            tokens::revoke(&connection, &id).await.map_err(told)?;
             if settings.json {
                 print::json(&json!({ "id": id, "revoked": true }))?;
             } else {
@@ -179,14 +146,12 @@ async fn check_profiles(settings: &Settings, profiles: &[String]) -> anyhow::Res
     Ok(())
 }
 
-/// The user of this name, who belongs to the project.
-async fn member(connection: &Connection, user: &str) -> anyhow::Result<i64> {
-    let members = connection.store().people().members(connection.project().id).await?;
-    let found = members.into_iter().find(|member| member.name == user);
-    found.map(|member| member.id).ok_or_else(|| {
-        let (project, user) = (print::visible_line(&connection.project().name), print::visible_line(user));
-        Usage::error(format!("{project} has no member `{user}`: `toolhost member add {user}` makes them one"))
-    })
+/// What is wrong with the command line is said as that.
+fn told(error: ToolError) -> anyhow::Error {
+    match (error.kind, &error.hint) {
+        (ErrorKind::Validation | ErrorKind::NotFound, Some(hint)) => Usage::error(format!("{}: {hint}", error.message)),
+        _ => error.into(),
+    }
 }
 
 fn list(tokens: &[Token], json: bool) -> anyhow::Result<()> {

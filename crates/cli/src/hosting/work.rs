@@ -14,13 +14,17 @@ use toolhost_agent::session::{Control, Event, Watch};
 use toolhost_agent::start::{BuilderTarget, Task};
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_builder::limits::Size;
+use toolhost_builder::packages::{ChangeSetLine, Deed, Preview, WorkflowLine};
 use toolhost_builder::{Files, from_zip_up_to, to_zip};
 use toolhost_contract::{ErrorKind, Signal, ToolError};
-use toolhost_server::http::{Archive, Done, NewRun, Replaces, Stop, Target, Work};
+use toolhost_server::http::{
+    Archive, ChangePreview, Done, Forked, Imported, MemberChanged, NewRun, PackageFindings, Replaces, SessionInfo,
+    Stop, Target, TokenMade, TokenWish, Work,
+};
 use toolhost_store::Role;
 
-use crate::changes;
 use crate::model::{self, ModelSettings};
+use crate::tokens;
 
 /// Sessions that run at once for one project; further ones are refused.
 const RUNS_MAX: usize = 64;
@@ -32,6 +36,8 @@ const BEGIN_MAX: Duration = Duration::from_secs(5);
 
 /// The work of one project.
 pub(super) struct ProjectWork {
+    /// What names the project in addresses.
+    key: String,
     host: Host,
     models: ModelSettings,
     /// Sessions that run here, and what stops each.
@@ -42,9 +48,9 @@ pub(super) struct ProjectWork {
 }
 
 impl ProjectWork {
-    pub(super) fn new(host: Host, models: ModelSettings) -> Self {
+    pub(super) fn new(key: String, host: Host, models: ModelSettings) -> Self {
         let (runs, tasks) = (Arc::default(), TaskTracker::new());
-        Self { host, models, runs, tasks, importing: tokio::sync::Mutex::default() }
+        Self { key, host, models, runs, tasks, importing: tokio::sync::Mutex::default() }
     }
 
     /// Whether no session runs here.
@@ -112,8 +118,8 @@ impl ProjectWork {
         Ok(())
     }
 
-    async fn standing(host: &Host, id: &str) -> Result<Value, ToolError> {
-        json(&host.session(id).await?)
+    async fn standing(host: &Host, id: &str) -> Result<SessionInfo, ToolError> {
+        Ok(host.session(id).await?.into())
     }
 }
 
@@ -193,7 +199,7 @@ impl Work for ProjectWork {
         })
     }
 
-    fn import<'a>(&'a self, user: &'a str, zip: &'a [u8], replaces: Replaces) -> Done<'a, Value> {
+    fn import<'a>(&'a self, user: &'a str, zip: &'a [u8], replaces: Replaces) -> Done<'a, Imported> {
         Box::pin(async move {
             let (host, files) = (self.host_of(user).await?, unzipped(zip)?);
             let _alone = self.importing.lock().await;
@@ -209,44 +215,43 @@ impl Work for ProjectWork {
                 .import_from(Some("HTTP"), files, replaces != Replaces::Nothing, Size::default())
                 .await?;
             let now = revision(&host.packages().export().await?);
-            Ok(json!({
-                "files": brought.files, "workflows": brought.workflows, "agents": brought.agents,
-                "assets": brought.assets, "moment": brought.moment, "warnings": brought.warnings, "revision": now,
-            }))
+            Ok(Imported { brought, revision: now })
         })
     }
 
-    fn findings<'a>(&'a self, zip: &'a [u8]) -> Done<'a, Value> {
+    fn findings<'a>(&'a self, zip: &'a [u8]) -> Done<'a, PackageFindings> {
         Box::pin(async move {
             let findings = match from_zip_up_to(zip, Size::default()) {
                 Ok(files) => toolhost::Packages::validate(files, Size::default()),
                 Err(findings) => findings,
             };
-            let is_valid = findings.iter().all(|finding| finding.severity != toolhost_builder::Severity::Error);
-            Ok(json!({ "valid": is_valid, "findings": findings }))
+            let valid = findings.iter().all(|finding| finding.severity != toolhost_builder::Severity::Error);
+            Ok(PackageFindings { valid, findings })
         })
     }
 
-    fn workflows<'a>(&'a self, user: &'a str) -> Done<'a, Value> {
-        Box::pin(async move { json(&self.host_of(user).await?.packages().workflows().await?) })
+    fn workflows<'a>(&'a self, user: &'a str) -> Done<'a, Vec<WorkflowLine>> {
+        Box::pin(async move { Ok(self.host_of(user).await?.packages().workflows().await?) })
     }
 
-    fn changes<'a>(&'a self, user: &'a str, session: Option<&'a str>, open_only: bool) -> Done<'a, Value> {
-        Box::pin(async move { json(&self.host_of(user).await?.changes().list(session, open_only).await?) })
+    fn changes<'a>(&'a self, user: &'a str, session: Option<&'a str>, open_only: bool) -> Done<'a, Vec<ChangeSetLine>> {
+        Box::pin(async move { Ok(self.host_of(user).await?.changes().list(session, open_only).await?) })
     }
 
-    fn preview<'a>(&'a self, user: &'a str, id: &'a str, operations: Option<Vec<i64>>) -> Done<'a, Value> {
+    fn preview<'a>(&'a self, user: &'a str, id: &'a str, operations: Option<Vec<i64>>) -> Done<'a, ChangePreview> {
         Box::pin(async move {
             let options = toolhost::ApplyOptions { operations, confirm_deletes: Vec::new() };
-            Ok(changes::as_json(&self.host_of(user).await?.changes().preview_with(id, &options).await?))
+            let preview = self.host_of(user).await?.changes().preview_with(id, &options).await?;
+            let Preview { line, body, report, diff } = preview;
+            Ok(ChangePreview { change_set: line, body, report, diff })
         })
     }
 
-    fn history<'a>(&'a self, user: &'a str) -> Done<'a, Value> {
-        Box::pin(async move { json(&self.host_of(user).await?.changes().history().await?) })
+    fn history<'a>(&'a self, user: &'a str) -> Done<'a, Vec<Deed>> {
+        Box::pin(async move { Ok(self.host_of(user).await?.changes().history().await?) })
     }
 
-    fn start<'a>(&'a self, user: &'a str, run: NewRun) -> Done<'a, Value> {
+    fn start<'a>(&'a self, user: &'a str, run: NewRun) -> Done<'a, SessionInfo> {
         Box::pin(async move {
             let (host, task) = (self.host_of(user).await?, task(run.goal, run.target)?);
             let model = self.model(run.model.as_deref())?;
@@ -264,7 +269,7 @@ impl Work for ProjectWork {
         })
     }
 
-    fn go_on<'a>(&'a self, user: &'a str, session: &'a str, message: Option<String>) -> Done<'a, Value> {
+    fn go_on<'a>(&'a self, user: &'a str, session: &'a str, message: Option<String>) -> Done<'a, SessionInfo> {
         Box::pin(async move {
             let host = self.host_of(user).await?;
             let found = host.resumable(session).await?;
@@ -279,24 +284,24 @@ impl Work for ProjectWork {
         })
     }
 
-    fn stop<'a>(&'a self, user: &'a str, session: &'a str, how: Stop) -> Done<'a, Value> {
+    fn stop<'a>(&'a self, user: &'a str, session: &'a str, how: Stop) -> Done<'a, SessionInfo> {
         Box::pin(async move {
             let signal = match how {
                 Stop::Pause => Signal::Pause,
                 Stop::Cancel => Signal::Cancel,
             };
-            json(&self.host_of(user).await?.connection().signal(session, signal).await?)
+            Ok(self.host_of(user).await?.connection().signal(session, signal).await?.into())
         })
     }
 
-    fn fork<'a>(&'a self, user: &'a str, session: &'a str, turns: Option<u32>) -> Done<'a, Value> {
+    fn fork<'a>(&'a self, user: &'a str, session: &'a str, turns: Option<u32>) -> Done<'a, Forked> {
         Box::pin(async move {
             let fork = self.host_of(user).await?.connection().fork(session, turns).await?;
-            Ok(json!({ "session": fork.session, "turns": fork.turns, "unended": fork.unended }))
+            Ok(Forked { session: fork.session.into(), turns: fork.turns, unended: fork.unended })
         })
     }
 
-    fn set_member<'a>(&'a self, user: &'a str, name: &'a str, role: Option<&'a str>) -> Done<'a, Value> {
+    fn set_member<'a>(&'a self, user: &'a str, name: &'a str, role: Option<&'a str>) -> Done<'a, MemberChanged> {
         Box::pin(async move {
             let role = match role.map(|role| (role, Role::parse(role))) {
                 None => None,
@@ -328,8 +333,29 @@ impl Work for ProjectWork {
                 Ok::<_, ToolError>(())
             };
             let deed = if role.is_some() { "member.add" } else { "member.remove" };
-            connection.record(&connection.who(), deed, arguments.clone(), work).await?;
-            Ok(arguments)
+            connection.record(&connection.who(), deed, arguments, work).await?;
+            Ok(MemberChanged { name: name.to_owned(), role: role.map(|role| role.as_str().to_owned()) })
+        })
+    }
+
+    fn make_token<'a>(&'a self, user: &'a str, wish: TokenWish) -> Done<'a, TokenMade> {
+        Box::pin(async move {
+            let host = self.host_of(user).await?;
+            for profile in &wish.profiles {
+                host.gate()
+                    .profile(profile)
+                    .map_err(|error| ToolError::new(ErrorKind::Validation, error.to_string()))?;
+            }
+            host.connection().need_role(Role::Owner).await?;
+            tokens::make(host.connection(), &self.key, wish).await
+        })
+    }
+
+    fn revoke_token<'a>(&'a self, user: &'a str, id: &'a str) -> Done<'a, ()> {
+        Box::pin(async move {
+            let host = self.host_of(user).await?;
+            host.connection().need_role(Role::Owner).await?;
+            tokens::revoke(host.connection(), id).await
         })
     }
 }

@@ -7,6 +7,7 @@ mod agent_commands;
 mod agent_crash;
 mod agent_scope;
 mod agent_terminal;
+mod api_walk;
 mod audit_against;
 mod audit_follow;
 mod background;

@@ -5,40 +5,47 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use schemars::{JsonSchema, schema_for};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::{Call, CallId, Caller, CallerKind, ErrorKind, Scope, ToolError, ToolSummary, canonical_json};
-use toolhost_host::{Decision, Hooks, PERMIT_LIVES_MS_DEFAULT, Person, Standing, ask_id, ask_number};
-use toolhost_store::{Claim, Filter, KeyedCall};
+use toolhost_contract::{
+    Call, CallId, Caller, CallerKind, Effect, ErrorKind, Scope, ToolError, ToolSummary, canonical_json,
+};
+use toolhost_host::{Decision, Hooks, PERMIT_LIVES_MS_DEFAULT, Person, Standing, ask_number};
+use toolhost_store::{AskKind, Claim, Filter, KeyedCall};
 
+use super::answers::{AskInfo, AskList, MemberInfo, TokenInfo, no_ask, told};
 use super::audit_row::AuditRow;
 use super::auth::Principal;
-use super::envelope::{Reply, data, told};
-use super::events;
+use super::envelope::{Reply, data, told as told_outcome};
+use super::events::{self, LAST_EVENT};
 use super::projects::OpenProject;
-use super::routes::{Asked, DOOR, Input, Method, QueryName, Route, run};
+use super::routes::{
+    AFTER, Answer, Asked, DOOR, Input, Kind, LIMIT, Method, NOTHING, Parameter, Route, Takes, run, schema,
+};
 use super::token::Right;
 
 /// The header with the number that a caller chooses for a call.
 const KEY: &str = "idempotency-key";
 /// How often it is looked for the answer of a call that is waited for.
 const KEYED_PAUSE: Duration = Duration::from_millis(100);
-/// Rows of a page where nobody says how many.
-const PAGE_DEFAULT: i64 = 50;
-/// Most rows of a page.
-const PAGE_MAX: i64 = 500;
-
-const LIMIT: QueryName = QueryName { name: "limit", description: "Most rows of the page, 1 to 500", is_number: true };
-const AFTER: QueryName =
-    QueryName { name: "after", description: "The number of the last row of the page before", is_number: true };
+const ASK_KINDS: &[&str] = &["approval", "review", "question"];
+const ASK_KIND: Parameter =
+    Parameter { name: "kind", description: "Only of this kind", kind: Kind::Words(ASK_KINDS), default: None };
+const ALL_ASKS: Parameter = Parameter::flag("all", "What has ended, too, the newest first; `after` does not count");
+const IDEMPOTENCY_KEY: Parameter = Parameter {
+    name: "Idempotency-Key",
+    description: "The number of the call: asking again with it makes no second one",
+    kind: Kind::Uuid,
+    default: None,
+};
 
 /// Every operation.
 pub(crate) fn routes() -> impl Iterator<Item = &'static Route> {
-    ROUTES.iter().chain(super::api_work::ROUTES)
+    [ROUTES, super::api_work::ROUTES, super::api_sessions::ROUTES, super::api_reads::ROUTES].into_iter().flatten()
 }
 
 /// The operations of this part.
@@ -49,9 +56,8 @@ const ROUTES: &[Route] = &[
         name: "openapi",
         summary: "This API as an OpenAPI 3.1 document",
         right: None,
-        query: &[],
-        body: None,
-        answer: None,
+        takes: NOTHING,
+        answer: Answer::Document,
         run: run!(document),
     },
     Route {
@@ -60,9 +66,8 @@ const ROUTES: &[Route] = &[
         name: "listProjects",
         summary: "The projects that the token opens",
         right: None,
-        query: &[],
-        body: None,
-        answer: Some(|| schema_for!(Vec<ProjectInfo>).into()),
+        takes: NOTHING,
+        answer: Answer::Data(schema!(Vec<ProjectInfo>)),
         run: run!(projects),
     },
     Route {
@@ -71,9 +76,8 @@ const ROUTES: &[Route] = &[
         name: "getProject",
         summary: "A project, and what the token may do in it",
         right: None,
-        query: &[],
-        body: None,
-        answer: Some(|| schema_for!(ProjectInfo).into()),
+        takes: NOTHING,
+        answer: Answer::Data(schema!(ProjectInfo)),
         run: run!(project),
     },
     Route {
@@ -82,13 +86,11 @@ const ROUTES: &[Route] = &[
         name: "listTools",
         summary: "The tools of a profile, with their schemas",
         right: Some(Right::Call),
-        query: &[QueryName {
-            name: "profile",
-            description: "One of the token's profiles; its first if left out",
-            is_number: false,
-        }],
-        body: None,
-        answer: Some(|| schema_for!(Vec<ToolEntry>).into()),
+        takes: Takes {
+            query: &[Parameter::text("profile", "One of the token's profiles; its first if left out")],
+            ..NOTHING
+        },
+        answer: Answer::Data(schema!(Vec<ToolEntry>)),
         run: run!(tools),
     },
     Route {
@@ -97,22 +99,18 @@ const ROUTES: &[Route] = &[
         name: "makeCall",
         summary: "Calls a tool. With an `Idempotency-Key`, a UUID, which becomes the call's number, asking again makes no second call and gets the same answer",
         right: Some(Right::Call),
-        query: &[],
-        body: Some(Input::Json(|| schema_for!(CallRequest).into())),
-        answer: Some(|| json!({ "description": "What the tool's output schema says" })),
+        takes: Takes { headers: &[IDEMPOTENCY_KEY], body: Some(Input::Json(schema!(CallRequest))), ..NOTHING },
+        answer: Answer::Call(schema!(Value)),
         run: run!(make_call),
     },
     Route {
         method: Method::Get,
         path: "/projects/{project}/asks",
         name: "listAsks",
-        summary: "What people are asked and have not answered, the oldest first",
+        summary: "What people are asked and have not answered, the oldest first: approvals, reviews and questions",
         right: Some(Right::Read),
-        query: &[AFTER, LIMIT],
-        body: None,
-        answer: Some(
-            || json!({ "type": "object", "properties": { "asks": { "type": "array" }, "more": { "type": "integer" } } }),
-        ),
+        takes: Takes { query: &[AFTER, LIMIT, ASK_KIND, ALL_ASKS], ..NOTHING },
+        answer: Answer::Data(schema!(AskList)),
         run: run!(asks),
     },
     Route {
@@ -121,9 +119,8 @@ const ROUTES: &[Route] = &[
         name: "getAsk",
         summary: "What a person is asked, whole: who, why, the effect, which answers there are, and what became of it",
         right: Some(Right::Read),
-        query: &[],
-        body: None,
-        answer: Some(|| schema_for!(AskInfo).into()),
+        takes: NOTHING,
+        answer: Answer::Data(schema!(AskInfo)),
         run: run!(ask),
     },
     Route {
@@ -132,9 +129,8 @@ const ROUTES: &[Route] = &[
         name: "decide",
         summary: "Answers an ask in the name of the token's user, for exactly what its digest says was shown",
         right: Some(Right::Approve),
-        query: &[],
-        body: Some(Input::Json(|| schema_for!(DecisionRequest).into())),
-        answer: Some(|| schema_for!(AskInfo).into()),
+        takes: Takes { body: Some(Input::Json(schema!(DecisionRequest))), ..NOTHING },
+        answer: Answer::Data(schema!(AskInfo)),
         run: run!(decide),
     },
     Route {
@@ -143,15 +139,19 @@ const ROUTES: &[Route] = &[
         name: "listAudit",
         summary: "The rows of the audit, the first first",
         right: Some(Right::Read),
-        query: &[
-            AFTER,
-            LIMIT,
-            QueryName { name: "tool", description: "Only of this tool", is_number: false },
-            QueryName { name: "call", description: "Only of this call", is_number: false },
-            QueryName { name: "session", description: "Only of this session", is_number: false },
-        ],
-        body: None,
-        answer: Some(|| schema_for!(Vec<AuditRow>).into()),
+        takes: Takes {
+            query: &[
+                AFTER,
+                LIMIT,
+                Parameter::text("tool", "Only of this tool"),
+                Parameter::text("call", "Only of this call"),
+                Parameter::text("session", "Only of this session"),
+                Parameter::flag("failed", "Only calls that failed"),
+                Parameter::number("since", "Only what was written since this time, milliseconds since 1970"),
+            ],
+            ..NOTHING
+        },
+        answer: Answer::Data(schema!(Vec<AuditRow>)),
         run: run!(audit),
     },
     Route {
@@ -160,9 +160,8 @@ const ROUTES: &[Route] = &[
         name: "verifyAudit",
         summary: "Whether each row of the audit is as it was written, and none is missing",
         right: Some(Right::Read),
-        query: &[],
-        body: None,
-        answer: Some(|| schema_for!(Verification).into()),
+        takes: NOTHING,
+        answer: Answer::Data(schema!(Verification)),
         run: run!(verify),
     },
     Route {
@@ -172,43 +171,9 @@ const ROUTES: &[Route] = &[
         summary: "The rows of the audit as they are written, as server-sent events. `Last-Event-ID` or `after` go on after a row; without \
                   them, it begins with what comes next",
         right: Some(Right::Read),
-        query: &[AFTER],
-        body: None,
-        answer: None,
-        run: run!(events::stream),
-    },
-    Route {
-        method: Method::Get,
-        path: "/projects/{project}/sessions",
-        name: "listSessions",
-        summary: "The sessions of agents, the one last worked in first",
-        right: Some(Right::Read),
-        query: &[LIMIT],
-        body: None,
-        answer: Some(|| json!({ "type": "array", "items": { "type": "object" } })),
-        run: run!(sessions),
-    },
-    Route {
-        method: Method::Get,
-        path: "/projects/{project}/sessions/{session}",
-        name: "getSession",
-        summary: "A session of an agent",
-        right: Some(Right::Read),
-        query: &[],
-        body: None,
-        answer: Some(|| json!({ "type": "object" })),
-        run: run!(session),
-    },
-    Route {
-        method: Method::Get,
-        path: "/projects/{project}/sessions/{session}/steps",
-        name: "listSteps",
-        summary: "What a session has come to, step by step",
-        right: Some(Right::Read),
-        query: &[AFTER, LIMIT],
-        body: None,
-        answer: Some(|| json!({ "type": "array", "items": { "type": "object" } })),
-        run: run!(steps),
+        takes: Takes { query: &[AFTER], headers: &[LAST_EVENT], ..NOTHING },
+        answer: Answer::Events(schema!(AuditRow)),
+        run: run!(events::rows),
     },
     Route {
         method: Method::Get,
@@ -216,9 +181,8 @@ const ROUTES: &[Route] = &[
         name: "listMembers",
         summary: "Who belongs to the project, and as what",
         right: Some(Right::Read),
-        query: &[],
-        body: None,
-        answer: Some(|| json!({ "type": "array", "items": { "type": "object" } })),
+        takes: NOTHING,
+        answer: Answer::Data(schema!(Vec<MemberInfo>)),
         run: run!(members),
     },
     Route {
@@ -227,21 +191,9 @@ const ROUTES: &[Route] = &[
         name: "listTokens",
         summary: "The tokens of the project, without their secrets",
         right: Some(Right::Manage),
-        query: &[],
-        body: None,
-        answer: Some(|| json!({ "type": "array", "items": { "type": "object" } })),
+        takes: NOTHING,
+        answer: Answer::Data(schema!(Vec<TokenInfo>)),
         run: run!(tokens),
-    },
-    Route {
-        method: Method::Delete,
-        path: "/projects/{project}/tokens/{token}",
-        name: "revokeToken",
-        summary: "Ends a token for good",
-        right: Some(Right::Manage),
-        query: &[],
-        body: None,
-        answer: Some(|| json!({ "type": "object" })),
-        run: run!(revoke),
     },
 ];
 
@@ -271,8 +223,8 @@ struct ToolEntry {
     wire_name: String,
     title: String,
     description: String,
-    /// The worst that a call can do: `reads`, `writes`, `executes`, `reaches` or `asks`.
-    effect: Value,
+    /// The worst that a call can do.
+    effect: Effect,
     input_schema: Value,
     /// Of `data` in the answer to a call.
     output_schema: Value,
@@ -281,19 +233,23 @@ struct ToolEntry {
 impl ToolEntry {
     fn of(tool: ToolSummary) -> Self {
         let ToolSummary { name, wire_name, title, description, effect, input_schema, output_schema, .. } = tool;
-        let effect = serde_json::to_value(effect).unwrap_or_default();
         Self { name, wire_name, title, description, effect, input_schema, output_schema }
     }
 }
 
+fn no_arguments() -> Value {
+    json!({})
+}
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = json!({ "tool": "file.read", "arguments": { "path": "README.md" } }))]
 struct CallRequest {
     /// The tool's name: `file.read` or `file_read`.
     tool: String,
     /// Its arguments.
-    #[serde(default)]
-    #[schemars(with = "BTreeMap<String, Value>")]
+    #[serde(default = "no_arguments")]
+    #[schemars(with = "Map<String, Value>")]
     arguments: Value,
     /// One of the token's profiles; its first if left out.
     profile: Option<String>,
@@ -301,37 +257,9 @@ struct CallRequest {
     ticket: Option<String>,
 }
 
-/// What a person is asked.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct AskInfo {
-    /// `ask-7`
-    id: String,
-    /// `open`, `answered`, `used`, `withdrawn` or `expired`.
-    state: Value,
-    /// `approval`, `review` or `question`.
-    kind: Value,
-    tool: String,
-    /// All of it as a text in which nothing deceives, in pages. What looks like a secret is masked; for a token that may approve, it
-    /// follows without masks.
-    pages: Vec<String>,
-    /// Of what is shown: a decision names it.
-    digest: String,
-    /// The words it can be answered with.
-    answers: Vec<String>,
-    /// A rule that would allow this and its like, by argument.
-    rule: Option<BTreeMap<String, String>>,
-    answer: Option<Value>,
-    answered_by: Option<String>,
-    /// What became of the call that used the answer.
-    outcome: Option<Value>,
-    session_id: Option<String>,
-    created_at_ms: i64,
-    expires_at_ms: i64,
-}
-
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = json!({ "decision": "deny", "text": "not on a Friday", "digest": "9f2c…" }))]
 struct DecisionRequest {
     /// One of the `answers` of the ask.
     decision: String,
@@ -460,7 +388,7 @@ async fn make_keyed(principal: &Principal, call: Call, wait: Duration) -> Result
     match settled(project, &keyed, wait).await? {
         Claim::First => {
             let outcome = project.gate.call(call, Hooks::default()).await;
-            let (status, text) = told(&outcome);
+            let (status, text) = told_outcome(&outcome);
             if let Err(error) = project.keyed_calls.answered(&keyed, status.as_u16(), &text).await {
                 tracing::error!(%error, call = %keyed.call_id, "the answer of a call with an Idempotency-Key could not be stored");
             }
@@ -516,41 +444,26 @@ async fn not_kept(principal: &Principal, call: &str) -> Result<ToolError, ToolEr
     })
 }
 
-fn limit(asked: &Asked) -> Result<i64, ToolError> {
-    let limit = asked.number("limit")?.unwrap_or(PAGE_DEFAULT);
-    if (1..=PAGE_MAX).contains(&limit) {
-        return Ok(limit);
-    }
-    Err(ToolError::new(ErrorKind::Validation, format!("`limit` goes from 1 to {PAGE_MAX}")))
+fn ask_kind(word: &str) -> Result<AskKind, ToolError> {
+    let wrong = |_| ToolError::new(ErrorKind::Validation, format!("a kind of asks is one of {}", ASK_KINDS.join(", ")));
+    serde_json::from_value(word.into()).map_err(wrong)
 }
 
 async fn asks(asked: Asked) -> Result<Reply, ToolError> {
-    let (project, after) = (&asked.principal.project, asked.number("after")?.unwrap_or(0));
-    data(&project.gate.queue().asks().open_after(project.id, after, limit(&asked)?).await?)
+    let (project, after, limit) = (&asked.principal.project, asked.number("after")?.unwrap_or(0), asked.limit()?);
+    let kind = asked.query.get(ASK_KIND.name).map(|kind| ask_kind(kind)).transpose()?;
+    let asks = project.gate.queue().asks();
+    let page = match asked.flag("all")? {
+        true => asks.newest_of(project.id, kind, limit).await?,
+        false => asks.open_of(project.id, kind, after, limit).await?,
+    };
+    data(&AskList::from(page))
 }
 
 async fn ask_info(principal: &Principal, id: &str) -> Result<AskInfo, ToolError> {
-    let unknown = || ToolError::new(ErrorKind::NotFound, "there is no such ask");
-    let number = ask_number(id).ok_or_else(unknown)?;
+    let number = ask_number(id).ok_or_else(no_ask)?;
     let (ask, shown) = principal.project.gate.queue().get(principal.project.id, number).await?;
-    let json = |value: Result<Value, serde_json::Error>| value.map_err(ToolError::internal);
-    Ok(AskInfo {
-        id: ask_id(ask.number),
-        state: json(serde_json::to_value(ask.state))?,
-        kind: json(serde_json::to_value(ask.kind))?,
-        tool: ask.tool,
-        // Only whoever decides needs what is masked.
-        pages: if principal.has(Right::Approve) { shown.pages() } else { shown.masked_pages() },
-        digest: shown.digest(),
-        answers: shown.answers().iter().map(|word| (*word).to_owned()).collect(),
-        rule: shown.rule,
-        answer: ask.answer,
-        answered_by: ask.answered_by,
-        outcome: ask.outcome,
-        session_id: ask.session_id,
-        created_at_ms: ask.created_at_ms,
-        expires_at_ms: ask.expires_at_ms,
-    })
+    Ok(AskInfo::of(ask, shown, principal.has(Right::Approve)))
 }
 
 async fn ask(asked: Asked) -> Result<Reply, ToolError> {
@@ -562,7 +475,7 @@ async fn decide(mut asked: Asked) -> Result<Reply, ToolError> {
     let principal = &asked.principal;
     let (queue, person) = (principal.project.gate.queue(), person(principal));
     let id = asked.part("ask");
-    let number = ask_number(id).ok_or_else(|| ToolError::new(ErrorKind::NotFound, "there is no such ask"))?;
+    let number = ask_number(id).ok_or_else(no_ask)?;
     let (ask, shown) = queue.get(person.project_id, number).await?;
     if shown.digest() != request.digest {
         return Err(ToolError::new(ErrorKind::Conflict, "the digest is not that of what this ask shows now")
@@ -589,7 +502,9 @@ async fn audit(asked: Asked) -> Result<Reply, ToolError> {
         tool: text("tool"),
         session: text("session"),
         call: text("call"),
-        limit: limit(&asked)?,
+        failed_only: asked.flag("failed")?,
+        since_ms: asked.number("since")?,
+        limit: asked.limit()?,
         ..Filter::default()
     };
     let project = &asked.principal.project;
@@ -604,45 +519,13 @@ async fn verify(asked: Asked) -> Result<Reply, ToolError> {
     data(&Verification { rows: verdict.rows, seq: verdict.seq, hash: verdict.hash, problems })
 }
 
-async fn sessions(asked: Asked) -> Result<Reply, ToolError> {
-    let project = &asked.principal.project;
-    data(&project.sessions.list(project.id, limit(&asked)?).await?)
-}
-
-async fn session(asked: Asked) -> Result<Reply, ToolError> {
-    let project = &asked.principal.project;
-    data(&project.sessions.get(project.id, asked.part("session")).await?)
-}
-
-async fn steps(asked: Asked) -> Result<Reply, ToolError> {
-    let (project, after) = (&asked.principal.project, asked.number("after")?.unwrap_or(0));
-    data(&project.sessions.steps(project.id, asked.part("session"), after, limit(&asked)?).await?)
-}
-
 async fn members(asked: Asked) -> Result<Reply, ToolError> {
     let project = &asked.principal.project;
-    data(&project.people.members(project.id).await?)
-}
-
-async fn need_owner(principal: &Principal) -> Result<(), ToolError> {
-    let project = &principal.project;
-    match project.people.role(project.id, principal.grant.user_id).await? {
-        Some(toolhost_store::Role::Owner) => Ok(()),
-        _ => Err(ToolError::new(ErrorKind::Permission, "only an owner of this project may do that")),
-    }
+    data(&told::<_, MemberInfo>(project.people.members(project.id).await?))
 }
 
 async fn tokens(asked: Asked) -> Result<Reply, ToolError> {
-    need_owner(&asked.principal).await?;
+    asked.principal.need_owner().await?;
     let project = &asked.principal.project;
-    data(&project.tokens.list(project.id).await?)
-}
-
-async fn revoke(asked: Asked) -> Result<Reply, ToolError> {
-    need_owner(&asked.principal).await?;
-    let (project, id) = (&asked.principal.project, asked.part("token"));
-    if project.tokens.revoke(project.id, id).await? {
-        return data(&json!({ "id": id, "revoked": true }));
-    }
-    Err(ToolError::new(ErrorKind::NotFound, "there is no such token, or it is revoked"))
+    data(&told::<_, TokenInfo>(project.tokens.list(project.id).await?))
 }

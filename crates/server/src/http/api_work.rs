@@ -1,32 +1,39 @@
-//! The part of the API for what people do: packages, changes, sessions, members.
+//! The part of the API for what people do: packages, changes, members, tokens.
 //!
 //! What changes a package is a call of its tool through the gate: staging by the token's agent, the rest by its user as a person. What is applied is what was previewed: a
 //! preview has a digest, and an apply that names another is refused.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
-use schemars::{JsonSchema, schema_for};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use toolhost_builder::packages::{ChangeSetLine, Deed, WorkflowLine};
+use toolhost_builder::tools::answer_schema;
 use toolhost_contract::{CONFIRM_SOURCE, Call, Caller, CallerKind, ErrorKind, Scope, ToolError, canonical_json};
 use toolhost_host::Hooks;
 
+use super::answers::TokenRevoked;
 use super::envelope::{Reply, data};
-use super::routes::{Asked, DOOR, Input, Method, QueryName, Route, run};
+use super::routes::{Answer, Asked, DOOR, Input, Method, NOTHING, Parameter, Route, Takes, run, schema};
 use super::token::Right;
-use super::work::{NewRun, Replaces, Stop, Target, Work};
+use super::work::{ChangePreview, Imported, MemberChanged, PackageFindings, Replaces, TokenMade, TokenWish, Work};
 
 /// The profile of what people do, as at a terminal: their role is what limits them.
 const PROFILE_OF_PEOPLE: &str = "all";
 /// The content type of a package.
 pub(crate) const ZIP: &str = "application/zip";
 
-const OPERATIONS: QueryName = QueryName {
-    name: "operations",
-    description: "Positions of operations, from 0, separated by commas; all if left out",
-    is_number: false,
-};
+/// How long a token holds where nobody says, and the longest: seconds.
+const TOKEN_LIVES: u64 = 90 * 24 * 3600;
+const TOKEN_LIVES_MAX: u64 = 3650 * 24 * 3600;
+
+const IF_MATCH: Parameter = Parameter::text("If-Match", "The `ETag` of the package that is replaced, or `*`");
+const OPERATIONS: Parameter =
+    Parameter::text("operations", "Positions of operations, from 0, separated by commas; all if left out");
 
 /// The operations of this part.
 pub(crate) const ROUTES: &[Route] = &[
@@ -36,9 +43,8 @@ pub(crate) const ROUTES: &[Route] = &[
         name: "exportPackage",
         summary: "The workflow package as a zip. Its `ETag` is its revision",
         right: Some(Right::Read),
-        query: &[],
-        body: None,
-        answer: None,
+        takes: NOTHING,
+        answer: Answer::Package,
         run: run!(export),
     },
     Route {
@@ -48,9 +54,8 @@ pub(crate) const ROUTES: &[Route] = &[
         summary: "Puts a package in the place of the project's. `If-Match` names the revision that is replaced, or `*` any; without it the \
                   project must have none",
         right: Some(Right::Manage),
-        query: &[],
-        body: Some(Input::Zip),
-        answer: Some(|| json!({ "type": "object" })),
+        takes: Takes { headers: &[IF_MATCH], body: Some(Input::Zip), ..NOTHING },
+        answer: Answer::Data(schema!(Imported)),
         run: run!(import),
     },
     Route {
@@ -59,9 +64,8 @@ pub(crate) const ROUTES: &[Route] = &[
         name: "validatePackage",
         summary: "What is wrong with a package, and where: the files of a zip against their schemas, and whether everything named is there",
         right: Some(Right::Read),
-        query: &[],
-        body: Some(Input::Zip),
-        answer: Some(|| json!({ "type": "object" })),
+        takes: Takes { body: Some(Input::Zip), ..NOTHING },
+        answer: Answer::Data(schema!(PackageFindings)),
         run: run!(validate_package),
     },
     Route {
@@ -70,9 +74,8 @@ pub(crate) const ROUTES: &[Route] = &[
         name: "listWorkflows",
         summary: "The workflows of the package",
         right: Some(Right::Read),
-        query: &[],
-        body: None,
-        answer: Some(|| json!({ "type": "array", "items": { "type": "object" } })),
+        takes: NOTHING,
+        answer: Answer::Data(schema!(Vec<WorkflowLine>)),
         run: run!(workflows),
     },
     Route {
@@ -81,16 +84,14 @@ pub(crate) const ROUTES: &[Route] = &[
         name: "listChanges",
         summary: "The change sets of the package, the newest first",
         right: Some(Right::Read),
-        query: &[
-            QueryName { name: "session", description: "Only of this session", is_number: false },
-            QueryName {
-                name: "all",
-                description: "`true`: those that cannot be applied any more, too",
-                is_number: false,
-            },
-        ],
-        body: None,
-        answer: Some(|| json!({ "type": "array", "items": { "type": "object" } })),
+        takes: Takes {
+            query: &[
+                Parameter::text("session", "Only of this session"),
+                Parameter::flag("all", "Those that cannot be applied any more, too"),
+            ],
+            ..NOTHING
+        },
+        answer: Answer::Data(schema!(Vec<ChangeSetLine>)),
         run: run!(changes),
     },
     Route {
@@ -99,9 +100,8 @@ pub(crate) const ROUTES: &[Route] = &[
         name: "stageChange",
         summary: "Stages a change set, as the token's agent with its first profile; sets of one token build on each other, and nobody else sees them until they are applied",
         right: Some(Right::Call),
-        query: &[],
-        body: Some(Input::Json(|| schema_for!(StageRequest).into())),
-        answer: Some(|| json!({ "type": "object" })),
+        takes: Takes { body: Some(Input::Json(schema!(StageRequest))), ..NOTHING },
+        answer: Answer::Call(|generator| answer_schema("builder.change.stage", generator)),
         run: run!(stage),
     },
     Route {
@@ -111,9 +111,8 @@ pub(crate) const ROUTES: &[Route] = &[
         summary: "A change set, and what an apply of it, or of some of its operations, would say and change now: text and graph before \
                   and after, clashes, dependencies. Its `digest` is for the apply",
         right: Some(Right::Read),
-        query: &[OPERATIONS],
-        body: None,
-        answer: Some(|| schema_for!(PreviewInfo).into()),
+        takes: Takes { query: &[OPERATIONS], ..NOTHING },
+        answer: Answer::Data(schema!(PreviewInfo)),
         run: run!(preview),
     },
     Route {
@@ -122,9 +121,8 @@ pub(crate) const ROUTES: &[Route] = &[
         name: "validateChange",
         summary: "Checks a change set as its apply would",
         right: Some(Right::Read),
-        query: &[],
-        body: None,
-        answer: Some(|| json!({ "type": "object" })),
+        takes: NOTHING,
+        answer: Answer::Call(|generator| answer_schema("builder.change.validate", generator)),
         run: run!(validate_change),
     },
     Route {
@@ -133,9 +131,8 @@ pub(crate) const ROUTES: &[Route] = &[
         name: "applyChange",
         summary: "Applies exactly what a preview with this digest has shown, for everybody",
         right: Some(Right::Approve),
-        query: &[],
-        body: Some(Input::Json(|| schema_for!(ApplyRequest).into())),
-        answer: Some(|| json!({ "type": "object" })),
+        takes: Takes { body: Some(Input::Json(schema!(ApplyRequest))), ..NOTHING },
+        answer: Answer::Call(|generator| answer_schema("builder.change.apply", generator)),
         run: run!(apply),
     },
     Route {
@@ -144,9 +141,8 @@ pub(crate) const ROUTES: &[Route] = &[
         name: "discardChange",
         summary: "Gives a staged change set up",
         right: Some(Right::Approve),
-        query: &[],
-        body: None,
-        answer: Some(|| json!({ "type": "object" })),
+        takes: NOTHING,
+        answer: Answer::Call(|generator| answer_schema("builder.change.discard", generator)),
         run: run!(discard),
     },
     Route {
@@ -155,9 +151,8 @@ pub(crate) const ROUTES: &[Route] = &[
         name: "listHistory",
         summary: "What has been applied to the package, the newest first",
         right: Some(Right::Read),
-        query: &[],
-        body: None,
-        answer: Some(|| json!({ "type": "array", "items": { "type": "object" } })),
+        takes: NOTHING,
+        answer: Answer::Data(schema!(Vec<Deed>)),
         run: run!(history),
     },
     Route {
@@ -166,65 +161,9 @@ pub(crate) const ROUTES: &[Route] = &[
         name: "undoChange",
         summary: "Takes an applied change back, by its number in the history",
         right: Some(Right::Approve),
-        query: &[],
-        body: None,
-        answer: Some(|| json!({ "type": "object" })),
+        takes: NOTHING,
+        answer: Answer::Call(|generator| answer_schema("builder.change.undo", generator)),
         run: run!(undo),
-    },
-    Route {
-        method: Method::Post,
-        path: "/projects/{project}/sessions",
-        name: "startSession",
-        summary: "Starts a session of a model, which runs on this server",
-        right: Some(Right::Run),
-        query: &[],
-        body: Some(Input::Json(|| schema_for!(SessionRequest).into())),
-        answer: Some(|| json!({ "type": "object" })),
-        run: run!(start),
-    },
-    Route {
-        method: Method::Post,
-        path: "/projects/{project}/sessions/{session}/messages",
-        name: "saySession",
-        summary: "Goes on with a session of the token's user: with what is said, or as it was where nothing is",
-        right: Some(Right::Run),
-        query: &[],
-        body: Some(Input::Json(|| schema_for!(MessageRequest).into())),
-        answer: Some(|| json!({ "type": "object" })),
-        run: run!(say),
-    },
-    Route {
-        method: Method::Post,
-        path: "/projects/{project}/sessions/{session}/pause",
-        name: "pauseSession",
-        summary: "Stops a session after the call under way, wherever it runs",
-        right: Some(Right::Run),
-        query: &[],
-        body: None,
-        answer: Some(|| json!({ "type": "object" })),
-        run: run!(pause),
-    },
-    Route {
-        method: Method::Post,
-        path: "/projects/{project}/sessions/{session}/cancel",
-        name: "cancelSession",
-        summary: "Ends a session for good, wherever it runs",
-        right: Some(Right::Run),
-        query: &[],
-        body: None,
-        answer: Some(|| json!({ "type": "object" })),
-        run: run!(cancel),
-    },
-    Route {
-        method: Method::Post,
-        path: "/projects/{project}/sessions/{session}/fork",
-        name: "forkSession",
-        summary: "Begins another session with all, or the first turns, of what one has come to",
-        right: Some(Right::Run),
-        query: &[],
-        body: Some(Input::Json(|| schema_for!(ForkRequest).into())),
-        answer: Some(|| json!({ "type": "object" })),
-        run: run!(fork),
     },
     Route {
         method: Method::Put,
@@ -232,9 +171,8 @@ pub(crate) const ROUTES: &[Route] = &[
         name: "setMember",
         summary: "Makes somebody a member, or changes what they are; a new name becomes a user",
         right: Some(Right::Manage),
-        query: &[],
-        body: Some(Input::Json(|| schema_for!(MemberRequest).into())),
-        answer: Some(|| json!({ "type": "object" })),
+        takes: Takes { body: Some(Input::Json(schema!(MemberRequest))), ..NOTHING },
+        answer: Answer::Data(schema!(MemberChanged)),
         run: run!(set_member),
     },
     Route {
@@ -243,10 +181,29 @@ pub(crate) const ROUTES: &[Route] = &[
         name: "removeMember",
         summary: "Takes somebody's membership away",
         right: Some(Right::Manage),
-        query: &[],
-        body: None,
-        answer: Some(|| json!({ "type": "object" })),
+        takes: NOTHING,
+        answer: Answer::Data(schema!(MemberChanged)),
         run: run!(remove_member),
+    },
+    Route {
+        method: Method::Post,
+        path: "/projects/{project}/tokens",
+        name: "createToken",
+        summary: "Makes a token of the project. Its secret is in this answer and nowhere else",
+        right: Some(Right::Manage),
+        takes: Takes { body: Some(Input::Json(schema!(TokenRequest))), ..NOTHING },
+        answer: Answer::Data(schema!(TokenMade)),
+        run: run!(create_token),
+    },
+    Route {
+        method: Method::Delete,
+        path: "/projects/{project}/tokens/{token}",
+        name: "revokeToken",
+        summary: "Ends a token for good",
+        right: Some(Right::Manage),
+        takes: NOTHING,
+        answer: Answer::Data(schema!(TokenRevoked)),
+        run: run!(revoke_token),
     },
 ];
 
@@ -273,67 +230,59 @@ struct ApplyRequest {
 struct PreviewInfo {
     /// Changes with anything that is shown.
     digest: String,
-    /// `changeSet`, `body`, `report` and `diff`.
-    preview: Value,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct SessionRequest {
-    /// What to do, in words.
-    goal: String,
-    /// One of the token's; its first if left out.
-    profile: Option<String>,
-    /// Who works, as commits and comments name them; a persona of the project.
-    persona: Option<String>,
-    /// A model that the operator has configured.
-    model: Option<String>,
-    /// The ticket that the work is about.
-    ticket: Option<String>,
-    /// An object of the workflow package to work on.
-    target: Option<TargetRequest>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct TargetRequest {
-    /// `workflow`, `step`, `agent` or `asset`.
-    kind: String,
-    id: String,
-    /// The workflow it is in, where that does not follow from `id`.
-    workflow: Option<String>,
-    /// It is to be made; otherwise it is there, and to be made better.
-    #[serde(default)]
-    create: bool,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct MessageRequest {
-    text: Option<String>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ForkRequest {
-    /// How many turns are taken along; all if left out.
-    turns: Option<u32>,
+    preview: ChangePreview,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MemberRequest {
-    /// `owner`, `editor` or `viewer`.
+    #[schemars(extend("enum" = ["owner", "editor", "viewer"]))]
     role: String,
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(example = json!({ "name": "ci", "profiles": ["developer"], "rights": ["call", "read"], "seconds": 86_400 }))]
+struct TokenRequest {
+    /// What it is for: the author of the commits of its agent.
+    name: String,
+    /// The profiles of its agent; the first is that of a client that names none.
+    profiles: Vec<String>,
+    /// What it may do.
+    #[schemars(with = "Vec<RightWord>")]
+    rights: Vec<String>,
+    /// The member whose name and role its calls have; the maker if left out.
+    #[serde(rename = "for")]
+    acts_for: Option<String>,
+    /// How long it holds; 90 days if left out.
+    #[schemars(range(min = 1, max = TOKEN_LIVES_MAX))]
+    seconds: Option<u64>,
+}
+
+/// What a token is for.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "it describes a word")]
+#[schemars(rename = "Right", rename_all = "lowercase")]
+enum RightWord {
+    /// Calls of the tools of its profiles.
+    Call,
+    /// Reading the project.
+    Read,
+    /// Sessions of models, at the operator's cost.
+    Run,
+    /// Answers to what people are asked, and applying changes: never for an agent.
+    Approve,
+    /// Members, tokens and the whole package.
+    Manage,
+}
+
 /// What can be done with the project; a host of calls alone does nothing else.
-fn work(asked: &Asked) -> Result<&dyn Work, ToolError> {
+pub(crate) fn work(asked: &Asked) -> Result<&dyn Work, ToolError> {
     let missing = || ToolError::new(ErrorKind::NotFound, "this server only makes calls");
     asked.principal.project.work.as_deref().ok_or_else(missing)
 }
 
-fn user(asked: &Asked) -> &str {
+pub(crate) fn user(asked: &Asked) -> &str {
     &asked.principal.grant.user
 }
 
@@ -350,7 +299,7 @@ async fn by_agent(asked: &Asked, tool: &str, arguments: Value) -> Result<Reply, 
 }
 
 /// Calls a tool as the token's user, a person.
-async fn by_person(asked: &Asked, tool: &str, arguments: Value) -> Reply {
+pub(crate) async fn by_person(asked: &Asked, tool: &str, arguments: Value) -> Reply {
     let caller = Caller {
         kind: CallerKind::Person,
         door: DOOR.into(),
@@ -421,7 +370,7 @@ async fn workflows(asked: Asked) -> Result<Reply, ToolError> {
 
 async fn changes(asked: Asked) -> Result<Reply, ToolError> {
     let session = asked.query.get("session").map(String::as_str);
-    let open_only = asked.query.get("all").is_none_or(|all| all != "true");
+    let open_only = !asked.flag("all")?;
     data(&work(&asked)?.changes(user(&asked), session, open_only).await?)
 }
 
@@ -481,56 +430,6 @@ async fn undo(asked: Asked) -> Result<Reply, ToolError> {
     Ok(by_person(&asked, "builder.change.undo", json!({ "moment": moment })).await)
 }
 
-async fn start(mut asked: Asked) -> Result<Reply, ToolError> {
-    let request: SessionRequest = asked.body()?;
-    let profile = asked.principal.granted_profile(request.profile.as_deref())?.to_owned();
-    let target = request.target.map(|target| Target {
-        kind: target.kind,
-        id: target.id,
-        workflow: target.workflow,
-        is_new: target.create,
-    });
-    let run = NewRun {
-        goal: request.goal,
-        profile,
-        persona: request.persona,
-        model: request.model,
-        ticket: request.ticket,
-        target,
-    };
-    data(&work(&asked)?.start(user(&asked), run).await?)
-}
-
-/// A session whose profile the token has: with another it would do what its token may not.
-async fn own_session(asked: &Asked) -> Result<String, ToolError> {
-    let (project, id) = (&asked.principal.project, asked.part("session"));
-    let found = project.sessions.get(project.id, id).await?;
-    asked.principal.granted_profile(Some(&found.profile))?;
-    Ok(found.id)
-}
-
-async fn say(mut asked: Asked) -> Result<Reply, ToolError> {
-    let MessageRequest { text } = asked.body()?;
-    let session = own_session(&asked).await?;
-    data(&work(&asked)?.go_on(user(&asked), &session, text).await?)
-}
-
-async fn pause(asked: Asked) -> Result<Reply, ToolError> {
-    let session = own_session(&asked).await?;
-    data(&work(&asked)?.stop(user(&asked), &session, Stop::Pause).await?)
-}
-
-async fn cancel(asked: Asked) -> Result<Reply, ToolError> {
-    let session = own_session(&asked).await?;
-    data(&work(&asked)?.stop(user(&asked), &session, Stop::Cancel).await?)
-}
-
-async fn fork(mut asked: Asked) -> Result<Reply, ToolError> {
-    let ForkRequest { turns } = asked.body()?;
-    let session = own_session(&asked).await?;
-    data(&work(&asked)?.fork(user(&asked), &session, turns).await?)
-}
-
 async fn set_member(mut asked: Asked) -> Result<Reply, ToolError> {
     let MemberRequest { role } = asked.body()?;
     data(&work(&asked)?.set_member(user(&asked), asked.part("member"), Some(&role)).await?)
@@ -538,4 +437,37 @@ async fn set_member(mut asked: Asked) -> Result<Reply, ToolError> {
 
 async fn remove_member(asked: Asked) -> Result<Reply, ToolError> {
     data(&work(&asked)?.set_member(user(&asked), asked.part("member"), None).await?)
+}
+
+async fn create_token(mut asked: Asked) -> Result<Reply, ToolError> {
+    let TokenRequest { name, profiles, rights, acts_for, seconds } = asked.body()?;
+    let wrong = |message: String| ToolError::new(ErrorKind::Validation, message);
+    let parse = |word: &String| {
+        let words: Vec<&str> = Right::ALL.into_iter().map(Right::as_str).collect();
+        Right::parse(word).ok_or_else(|| wrong(format!("a right is one of {}", words.join(", "))))
+    };
+    let rights = rights.iter().map(parse).collect::<Result<Vec<Right>, _>>()?;
+    let seconds = seconds.unwrap_or(TOKEN_LIVES);
+    if !(1..=TOKEN_LIVES_MAX).contains(&seconds) {
+        return Err(wrong(format!("`seconds` goes from 1 to {TOKEN_LIVES_MAX}")));
+    }
+    let wish = TokenWish { name, profiles, rights, acts_for, lives: Duration::from_secs(seconds) };
+    data(&work(&asked)?.make_token(user(&asked), wish).await?)
+}
+
+async fn revoke_token(asked: Asked) -> Result<Reply, ToolError> {
+    let id = asked.part("token").to_owned();
+    let principal = &asked.principal;
+    let project = &principal.project;
+    match &project.work {
+        Some(work) => work.revoke_token(user(&asked), &id).await?,
+        // A token can be ended wherever one is taken.
+        None => {
+            principal.need_owner().await?;
+            if !project.tokens.revoke(project.id, &id).await? {
+                return Err(ToolError::new(ErrorKind::NotFound, "there is no such token, or it is revoked"));
+            }
+        }
+    }
+    data(&TokenRevoked { id, revoked: true })
 }

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use toolhost_contract::{Clock, ErrorKind, ToolError};
-use toolhost_store::Token;
+use toolhost_store::{Role, Token};
 
 use super::Serving;
 use super::oauth::{Identity, Oauth, Refused, scope_of};
@@ -110,6 +110,17 @@ impl Principal {
                 let role = self.project.people.role(self.project.id, self.grant.user_id).await;
                 self.clock.unix_ms() < *expires_at_ms && role.map_or(true, |role| role.is_some())
             }
+        }
+    }
+
+    /// Whether its user owns the project.
+    ///
+    /// # Errors
+    /// If they do not.
+    pub(crate) async fn need_owner(&self) -> Result<(), ToolError> {
+        match self.project.people.role(self.project.id, self.grant.user_id).await? {
+            Some(Role::Owner) => Ok(()),
+            _ => Err(ToolError::new(ErrorKind::Permission, "only an owner of this project may do that")),
         }
     }
 

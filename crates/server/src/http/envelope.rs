@@ -2,8 +2,9 @@
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toolhost_contract::{ErrorKind, Outcome, ToolError};
 
 /// The content type of every answer.
@@ -48,6 +49,21 @@ impl Reply {
 /// If the data are no JSON.
 pub(crate) fn data<T: Serialize>(data: &T) -> Result<Reply, ToolError> {
     serde_json::to_value(data).map(Reply::ok).map_err(ToolError::internal)
+}
+
+/// What a call answers that waits for a person. The further fields are those of its tool.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "it describes what the gate and the tools that ask answer")]
+#[schemars(rename = "PendingCall", rename_all = "camelCase")]
+pub(crate) struct PendingData {
+    #[schemars(extend("enum" = ["pending_approval", "pending_answer", "pending_review"]))]
+    status: String,
+    /// The ask that waits, such as `ask-7`. The tool `approval.wait` takes it, and so does the decision.
+    approval_id: String,
+    /// Until when an answer is waited for, milliseconds since 1970.
+    expires_at: i64,
+    #[schemars(flatten)]
+    more: Map<String, Value>,
 }
 
 /// The envelope of an outcome with its text, and its status.

@@ -423,7 +423,7 @@ async fn handle(
     mut asked: Asked,
     body: Body,
 ) -> Result<Response<Body>, Response<Body>> {
-    match route.body {
+    match route.takes.body {
         Some(Input::Json(_)) if !is_json(&asked.headers) => {
             return Err(no_such_type("the body has to be JSON: `Content-Type: application/json`"));
         }

@@ -4,7 +4,10 @@
 //! of its token's user, with its token's profile, and the gate says what becomes of it. What is somebody else's and what does not
 //! exist are one answer.
 
+mod answers;
 mod api;
+mod api_reads;
+mod api_sessions;
 mod api_work;
 mod audit_row;
 mod auth;
@@ -34,7 +37,10 @@ pub use pages::SignIn;
 pub use projects::{Describe, OpenProject, Projects};
 pub use scrape::serve_metrics;
 pub use token::{Right, Secret, place_of};
-pub use work::{Archive, Done, NewRun, Replaces, Stop, Target, Work};
+pub use work::{
+    Archive, ChangePreview, Done, Forked, Imported, MemberChanged, NewRun, PackageFindings, Replaces, SessionInfo,
+    Stop, Target, TokenMade, TokenWish, Work,
+};
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
+use schemars::{Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -31,21 +32,99 @@ pub(crate) enum Method {
     Delete,
 }
 
-/// What a request brings.
+/// The schema of a type: it is added to those of the document.
+pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// The schema of a type, as the table holds it.
+macro_rules! schema {
+    ($type:ty) => {
+        |generator| generator.subschema_for::<$type>()
+    };
+}
+pub(crate) use schema;
+
+/// The body of a request.
 #[derive(Clone, Copy)]
 pub(crate) enum Input {
-    /// JSON of this schema.
-    Json(fn() -> Value),
+    Json(SchemaOf),
     /// A workflow package.
     Zip,
 }
 
-/// What stands after the question mark.
-pub(crate) struct QueryName {
+/// What an operation answers with if it succeeds.
+#[derive(Clone, Copy)]
+pub(crate) enum Answer {
+    /// An envelope with data of this schema.
+    Data(SchemaOf),
+    /// The outcome of a call, with data of this schema; or what says that the call waits for a person.
+    Call(SchemaOf),
+    /// A workflow package, and its revision as `ETag`.
+    Package,
+    /// Server-sent events, each with data of this schema.
+    Events(SchemaOf),
+    /// The OpenAPI document.
+    Document,
+}
+
+/// What the value of a parameter looks like.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Text,
+    Uuid,
+    Flag,
+    /// From the first to the second.
+    Number(i64, i64),
+    /// One of these.
+    Words(&'static [&'static str]),
+}
+
+/// A parameter behind the question mark, or a header.
+#[derive(Clone, Copy)]
+pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
-    pub(crate) is_number: bool,
+    pub(crate) kind: Kind,
+    /// What holds where it is left out, as JSON.
+    pub(crate) default: Option<&'static str>,
 }
+
+impl Parameter {
+    pub(crate) const fn text(name: &'static str, description: &'static str) -> Self {
+        Self { name, description, kind: Kind::Text, default: None }
+    }
+
+    pub(crate) const fn flag(name: &'static str, description: &'static str) -> Self {
+        Self { name, description, kind: Kind::Flag, default: Some("false") }
+    }
+
+    pub(crate) const fn number(name: &'static str, description: &'static str) -> Self {
+        Self { name, description, kind: Kind::Number(0, i64::MAX), default: None }
+    }
+}
+
+/// Rows of a page where nobody says how many.
+const PAGE_DEFAULT: i64 = 50;
+/// Most rows of a page.
+const PAGE_MAX: i64 = 500;
+
+pub(crate) const LIMIT: Parameter = Parameter {
+    name: "limit",
+    description: "Most rows of the page",
+    kind: Kind::Number(1, PAGE_MAX),
+    default: Some("50"),
+};
+pub(crate) const AFTER: Parameter = Parameter::number("after", "The number of the last row of the page before");
+
+/// What a request brings besides its path.
+pub(crate) struct Takes {
+    pub(crate) query: &'static [Parameter],
+    /// Headers that the operation reads.
+    pub(crate) headers: &'static [Parameter],
+    pub(crate) body: Option<Input>,
+}
+
+/// A request with nothing but its path.
+pub(crate) const NOTHING: Takes = Takes { query: &[], headers: &[], body: None };
 
 /// An operation of the API.
 pub(crate) struct Route {
@@ -57,11 +136,8 @@ pub(crate) struct Route {
     pub(crate) summary: &'static str,
     /// `None`: whoever has a token.
     pub(crate) right: Option<Right>,
-    pub(crate) query: &'static [QueryName],
-    /// `None`: nothing.
-    pub(crate) body: Option<Input>,
-    /// The schema of `data` in the answer; `None`: it is no JSON.
-    pub(crate) answer: Option<fn() -> Value>,
+    pub(crate) takes: Takes,
+    pub(crate) answer: Answer,
     pub(crate) run: Handler,
 }
 
@@ -111,6 +187,30 @@ impl Asked {
         self.query.get(name).map(parse).transpose()
     }
 
+    /// How many rows the page may have.
+    ///
+    /// # Errors
+    /// If it is too many, or none.
+    pub(crate) fn limit(&self) -> Result<i64, ToolError> {
+        let limit = self.number(LIMIT.name)?.unwrap_or(PAGE_DEFAULT);
+        if (1..=PAGE_MAX).contains(&limit) {
+            return Ok(limit);
+        }
+        Err(ToolError::new(ErrorKind::Validation, format!("`limit` goes from 1 to {PAGE_MAX}")))
+    }
+
+    /// A parameter of the query that is `true` or `false`; the latter where it is left out.
+    ///
+    /// # Errors
+    /// If it is neither.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, ToolError> {
+        match self.query.get(name).map(String::as_str) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(ToolError::new(ErrorKind::Validation, format!("`{name}` is `true` or `false`"))),
+        }
+    }
+
     /// The body.
     ///
     /// # Errors
@@ -132,8 +232,9 @@ impl Route {
     /// # Errors
     /// What is not.
     pub(crate) fn admit(&self, asked: &Asked) -> Result<(), ToolError> {
-        if let Some(unknown) = asked.query.keys().find(|name| !self.query.iter().any(|known| known.name == **name)) {
-            let known: Vec<_> = self.query.iter().map(|known| format!("`{}`", known.name)).collect();
+        let query = self.takes.query;
+        if let Some(unknown) = asked.query.keys().find(|name| !query.iter().any(|known| known.name == **name)) {
+            let known: Vec<_> = query.iter().map(|known| format!("`{}`", known.name)).collect();
             let message = format!("there is no query `{}` here", toolhost_contract::visible_line(unknown));
             let error = ToolError::new(ErrorKind::Validation, message);
             return Err(if known.is_empty() { error } else { error.hint(format!("there is {}", known.join(", "))) });

@@ -1,7 +1,17 @@
 //! The port to what people do with a project besides calls of tools: its workflow package, its changes, its sessions and its members.
 
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
+use toolhost_builder::Finding;
+use toolhost_builder::change::{ObjectDiff, Report};
+use toolhost_builder::packages::{Brought, ChangeSetLine, Deed, WorkflowLine};
 use toolhost_contract::{BoxFuture, ToolError};
+use toolhost_store::SessionRow;
+
+use super::token::Right;
 
 /// What comes of it.
 pub type Done<'a, T> = BoxFuture<'a, Result<T, ToolError>>;
@@ -21,6 +31,133 @@ pub enum Replaces {
     /// It is of this revision.
     Revision(String),
     Any,
+}
+
+/// A package that was imported.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Imported {
+    #[serde(flatten)]
+    pub brought: Brought,
+    /// What `ETag` says of it, without the quotes.
+    pub revision: String,
+}
+
+/// The findings of a validation.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PackageFindings {
+    /// Whether the package can be used: no finding is an error.
+    pub valid: bool,
+    pub findings: Vec<Finding>,
+}
+
+/// A change set, and what an apply would say and change.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangePreview {
+    pub change_set: ChangeSetLine,
+    /// The set as it was staged.
+    pub body: Value,
+    /// What an apply would say now: errors, warnings, conflicts. Of a set that was applied, what it said then; null of a set that was
+    /// given up.
+    pub report: Option<Report>,
+    /// What becomes of each object: its texts, and its graph.
+    pub diff: Vec<ObjectDiff>,
+}
+
+/// A session of an agent.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionInfo {
+    pub id: String,
+    /// The session that it was forked off.
+    pub parent: Option<String>,
+    pub profile: String,
+    pub model: String,
+    /// The beginning of what was asked for.
+    pub title: String,
+    #[schemars(extend("enum" = ["active", "paused", "limited", "failed", "done", "cancelled"]))]
+    pub state: &'static str,
+    /// The stable code of what ended it.
+    pub code: Option<String>,
+    /// Whether a host that lives runs it.
+    pub running: bool,
+    pub steps: i64,
+    /// Turns, tokens and cost so far.
+    pub tally: Value,
+    /// Milliseconds since 1970.
+    pub created_at_ms: i64,
+    pub updated_at_ms: i64,
+}
+
+impl From<SessionRow> for SessionInfo {
+    fn from(row: SessionRow) -> Self {
+        Self {
+            id: row.id,
+            parent: row.parent,
+            profile: row.profile,
+            model: row.model,
+            title: row.title,
+            state: row.state.as_str(),
+            code: row.code,
+            running: row.running,
+            steps: row.steps,
+            tally: row.tally,
+            created_at_ms: row.created_at_ms,
+            updated_at_ms: row.updated_at_ms,
+        }
+    }
+}
+
+/// A session that was forked off another one.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Forked {
+    pub session: SessionInfo,
+    /// Turns that it has of the other.
+    pub turns: u32,
+    /// The turn that was left out because it had not ended.
+    pub unended: Option<u32>,
+}
+
+/// A membership that was changed.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberChanged {
+    pub name: String,
+    /// `owner`, `editor` or `viewer`; null if the membership was taken away.
+    pub role: Option<String>,
+}
+
+/// A token to be made.
+#[derive(Debug, Clone)]
+pub struct TokenWish {
+    pub name: String,
+    /// The first one is that of a client that names none.
+    pub profiles: Vec<String>,
+    pub rights: Vec<Right>,
+    /// The member in whose name its calls are made; the maker if left out.
+    pub acts_for: Option<String>,
+    pub lives: Duration,
+}
+
+/// A token that was made.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenMade {
+    pub id: String,
+    pub name: String,
+    /// The member in whose name its calls are made.
+    #[serde(rename = "for")]
+    pub acts_for: String,
+    pub profiles: Vec<String>,
+    pub rights: Vec<String>,
+    pub expires_at_ms: i64,
+    /// The key of its project.
+    pub project: String,
+    /// The secret. It is told this once.
+    pub token: String,
 }
 
 /// A session to be started.
@@ -62,34 +199,39 @@ pub trait Work: Send + Sync {
     fn export<'a>(&'a self, user: &'a str) -> Done<'a, Archive>;
 
     /// Puts a package in the place of what the project has.
-    fn import<'a>(&'a self, user: &'a str, zip: &'a [u8], replaces: Replaces) -> Done<'a, Value>;
+    fn import<'a>(&'a self, user: &'a str, zip: &'a [u8], replaces: Replaces) -> Done<'a, Imported>;
 
     /// What is wrong with a package; the project is not looked at.
-    fn findings<'a>(&'a self, zip: &'a [u8]) -> Done<'a, Value>;
+    fn findings<'a>(&'a self, zip: &'a [u8]) -> Done<'a, PackageFindings>;
 
-    fn workflows<'a>(&'a self, user: &'a str) -> Done<'a, Value>;
+    fn workflows<'a>(&'a self, user: &'a str) -> Done<'a, Vec<WorkflowLine>>;
 
     /// The change sets, the newest first.
-    fn changes<'a>(&'a self, user: &'a str, session: Option<&'a str>, open_only: bool) -> Done<'a, Value>;
+    fn changes<'a>(&'a self, user: &'a str, session: Option<&'a str>, open_only: bool) -> Done<'a, Vec<ChangeSetLine>>;
 
     /// What an apply of a change set, or of some of its operations, would say and change now.
-    fn preview<'a>(&'a self, user: &'a str, id: &'a str, operations: Option<Vec<i64>>) -> Done<'a, Value>;
+    fn preview<'a>(&'a self, user: &'a str, id: &'a str, operations: Option<Vec<i64>>) -> Done<'a, ChangePreview>;
 
     /// What has been applied, the newest first.
-    fn history<'a>(&'a self, user: &'a str) -> Done<'a, Value>;
+    fn history<'a>(&'a self, user: &'a str) -> Done<'a, Vec<Deed>>;
 
     /// Starts a session, which runs on this server. Answers where it stands.
-    fn start<'a>(&'a self, user: &'a str, run: NewRun) -> Done<'a, Value>;
+    fn start<'a>(&'a self, user: &'a str, run: NewRun) -> Done<'a, SessionInfo>;
 
     /// Goes on with a session, with a message or as it was.
-    fn go_on<'a>(&'a self, user: &'a str, session: &'a str, message: Option<String>) -> Done<'a, Value>;
+    fn go_on<'a>(&'a self, user: &'a str, session: &'a str, message: Option<String>) -> Done<'a, SessionInfo>;
 
     /// Stops a session, wherever it runs.
-    fn stop<'a>(&'a self, user: &'a str, session: &'a str, how: Stop) -> Done<'a, Value>;
+    fn stop<'a>(&'a self, user: &'a str, session: &'a str, how: Stop) -> Done<'a, SessionInfo>;
 
     /// Begins another session with all that one has come to.
-    fn fork<'a>(&'a self, user: &'a str, session: &'a str, turns: Option<u32>) -> Done<'a, Value>;
+    fn fork<'a>(&'a self, user: &'a str, session: &'a str, turns: Option<u32>) -> Done<'a, Forked>;
 
     /// Makes somebody a member, changes what they are, or takes the membership away (`None`).
-    fn set_member<'a>(&'a self, user: &'a str, name: &'a str, role: Option<&'a str>) -> Done<'a, Value>;
+    fn set_member<'a>(&'a self, user: &'a str, name: &'a str, role: Option<&'a str>) -> Done<'a, MemberChanged>;
+
+    fn make_token<'a>(&'a self, user: &'a str, wish: TokenWish) -> Done<'a, TokenMade>;
+
+    /// Ends a token for good.
+    fn revoke_token<'a>(&'a self, user: &'a str, id: &'a str) -> Done<'a, ()>;
 }

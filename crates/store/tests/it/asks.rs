@@ -478,3 +478,22 @@ async fn an_answer_and_its_use_are_written_together_or_not_at_all() {
         assert!(place.verify().await.problems.is_empty(), "{place}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_of_all_kinds_or_of_one() {
+    for place in engines() {
+        let here = place.room().await;
+        let asks = here.store.asks();
+        let kinds = [AskKind::Approval, AskKind::Review, AskKind::Review, AskKind::Question];
+        for (digest, kind) in ["a", "b", "c", "d"].into_iter().zip(kinds) {
+            asks.open(&NewAsk { kind, ..wanted(&here, digest) }).await.unwrap();
+        }
+        for (kind, expected) in [(None, vec![1, 2, 3, 4]), (Some(AskKind::Review), vec![2, 3])] {
+            let open = asks.open_of(here.project, kind, 0, 1).await.unwrap();
+            assert_eq!((open.asks[0].number, open.more), (expected[0], expected.len() as i64 - 1), "{place}");
+            let newest = asks.newest_of(here.project, kind, 10).await.unwrap();
+            let numbers: Vec<i64> = newest.asks.iter().rev().map(|ask| ask.number).collect();
+            assert_eq!((numbers, newest.more), (expected, 0), "{place}");
+        }
+    }
+}
