@@ -375,7 +375,8 @@ async fn called(asked: &Asked, tool: &str, arguments: Value, session_id: Option<
         },
         caller,
     };
-    Reply::Outcome(Box::new(project.gate.call(call, Hooks::default()).await))
+    let hooks = Hooks { origin: asked.origin(), ..Hooks::default() };
+    Reply::Outcome(Box::new(project.gate.call(call, hooks).await))
 }
 
 async fn export(asked: Asked) -> Result<Reply, ToolError> {
@@ -497,6 +498,7 @@ async fn start(mut asked: Asked) -> Result<Reply, ToolError> {
         model: request.model,
         ticket: request.ticket,
         target,
+        origin: asked.origin(),
     };
     data(&work(&asked)?.start(user(&asked), run).await?)
 }

@@ -1,7 +1,10 @@
 //! The port to what people do with a project besides calls of tools: its workflow package, its changes, its sessions and its members.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use toolhost_contract::{BoxFuture, ToolError};
+use toolhost_host::Origin;
 
 /// What comes of it.
 pub type Done<'a, T> = BoxFuture<'a, Result<T, ToolError>>;
@@ -35,6 +38,8 @@ pub struct NewRun {
     pub ticket: Option<String>,
     /// An object of the workflow package.
     pub target: Option<Target>,
+    /// Where the request came from.
+    pub origin: Option<Arc<Origin>>,
 }
 
 /// What a session on a workflow package works on.
