@@ -28,6 +28,7 @@ mod size;
 mod socket;
 mod terminal;
 mod tls;
+mod traces;
 mod webhook;
 mod wire;
 

@@ -15,6 +15,7 @@ use crate::hosting::Hosting;
 use crate::settings::Settings;
 use crate::socket::Socket;
 use crate::tls::{Certificate, TlsSocket};
+use crate::traces::Tracing;
 use crate::webhook::Notifying;
 use crate::{Usage, print};
 
@@ -126,8 +127,10 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     }
     let oauth = args.oauth()?;
     let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
-    let observer: Arc<dyn CallObserver> = Arc::<Metrics>::clone(&metrics);
-    let hosting = Hosting::new(settings.with_root(None), observer).await?;
+    let counter: Arc<dyn CallObserver> = Arc::<Metrics>::clone(&metrics);
+    let of_spans = Arc::clone(&metrics);
+    let tracing = Tracing::counting(Box::new(move |count| of_spans.lost_spans(count)));
+    let hosting = Hosting::new(settings.with_root(None), tracing.observers(Some(counter))).await?;
     let telling = Notifying::of_served(settings)?;
     let serving = Serving {
         projects: Arc::<Hosting>::clone(&hosting),
@@ -169,6 +172,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         telling.close().await;
     }
     hosting.close().await;
+    tracing.close().await;
     Ok(ExitCode::SUCCESS)
 }
 
