@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use toolhost_contract::{CallId, Effect};
 use toolhost_host::{CallObserver, CallTimes, EndedCall};
-use toolhost_testkit::{Answers, CollectorServer, FakeClock};
+use toolhost_testkit::{Answers, CollectorServer, FakeClock, until};
 use toolhost_traces::{Told, Traces};
 
 /// Spans that may wait in these tests.
@@ -88,9 +88,7 @@ async fn a_refused_message_is_lost_and_the_next_one_is_sent() {
     let collector = CollectorServer::start(Answers::First(400)).await;
     let sending = Sending::to(&collector);
     sending.calls(WAITING_MAX);
-    while sending.lost() < WAITING_MAX {
-        tokio::task::yield_now().await;
-    }
+    until("the message is lost", || sending.lost() >= WAITING_MAX).await;
     sending.calls(1);
     sending.traces.close().await;
     assert_eq!((sending.lost(), collector.posted().len()), (WAITING_MAX, 2));
