@@ -14,7 +14,7 @@ Written by `cargo xtask gen` from the JSON Schema of `config.toml` (`toolhost sc
 Options come before variables, variables before the file.\n";
 
 /// Variables that no option stands for.
-const VARIABLES: [(&str, &str); 8] = [
+const VARIABLES: [(&str, &str); 15] = [
     (
         "`TOOLHOST_LOG`",
         "What is logged on standard error: `error`, `warn` (the default), `info`, `debug`, or a filter by modules.",
@@ -31,6 +31,36 @@ const VARIABLES: [(&str, &str); 8] = [
     (
         "`ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, …",
         "Keys of models, by the name that `toolhost models` shows. One in the environment comes before one that is kept.",
+    ),
+    (
+        "`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, `OTEL_EXPORTER_OTLP_ENDPOINT`",
+        "The collector that `serve`, `mcp`, `run` and `session resume` send traces to, by OTLP over HTTP: the address for traces, or the \
+         one for all signals, to which `/v1/traces` is added. Without either, no traces are made.",
+    ),
+    (
+        "`OTEL_EXPORTER_OTLP_TRACES_HEADERS`, `OTEL_EXPORTER_OTLP_HEADERS`",
+        "Headers for the collector, `name=value` with commas between, percent-encoded. They are sent to `https` and to this machine only.",
+    ),
+    (
+        "`OTEL_EXPORTER_OTLP_TRACES_TIMEOUT`, `OTEL_EXPORTER_OTLP_TIMEOUT`",
+        "How long one message to the collector may take, milliseconds (10000).",
+    ),
+    (
+        "`OTEL_TRACES_EXPORTER`, `OTEL_EXPORTER_OTLP_PROTOCOL`, `OTEL_SDK_DISABLED`",
+        "`none`, another protocol than `http/protobuf`, and `true` switch traces off.",
+    ),
+    (
+        "`OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG`",
+        "Which traces are sent: `parentbased_always_on` (the default), `parentbased_always_off`, `parentbased_traceidratio` with a ratio \
+         from 0 to 1, or one of them without `parentbased_`, which does not ask the caller.",
+    ),
+    (
+        "`OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`",
+        "What is said of this process with its traces. Its name is `toolhost` by default.",
+    ),
+    (
+        "`OTEL_BSP_MAX_QUEUE_SIZE`, `OTEL_BSP_MAX_EXPORT_BATCH_SIZE`, `OTEL_BSP_SCHEDULE_DELAY`",
+        "Spans that may wait (2048), those of one message (512), and how long the first of a message waits for others, milliseconds (5000).",
     ),
 ];
 

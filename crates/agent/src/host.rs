@@ -10,7 +10,7 @@ use toolhost_contract::{
     AGENT_DOOR, Call, CallId, Caller, CallerKind, Effect, IdSource, Meta, Outcome, ProgressSink, Scope, Session,
     Silent, Trace,
 };
-use toolhost_host::{Decide, Error, Gate, Hooks, Made, Names, Presenter, Registered};
+use toolhost_host::{Decide, Error, Gate, Hooks, Made, Names, Origin, Presenter, Registered};
 
 use crate::model::ToolSpec;
 use crate::tools::SessionTools;
@@ -94,6 +94,8 @@ pub struct ToolHost {
     ids: Arc<dyn IdSource>,
     presenter: Option<Arc<dyn Presenter>>,
     hold: Option<Duration>,
+    /// Where its calls come from.
+    origin: Option<Arc<Origin>>,
     /// As [`Hooks::only`].
     only: Option<&'static [&'static str]>,
     /// What its commands go on in, in the background, and leave their files in.
@@ -116,7 +118,20 @@ impl ToolHost {
             Caller { kind: CallerKind::Model, door: AGENT_DOOR.into(), profile: catalog.profile.clone(), persona };
         let life = CancellationToken::new();
         let (session, ends) = (Session::new(life.clone()), Arc::new(life.drop_guard()));
-        Self { gate, catalog, tools, scope, caller, ids, presenter: None, hold: None, only: None, session, _ends: ends }
+        Self {
+            gate,
+            catalog,
+            tools,
+            scope,
+            caller,
+            ids,
+            presenter: None,
+            hold: None,
+            origin: None,
+            only: None,
+            session,
+            _ends: ends,
+        }
     }
 
     /// The same for a session on a workflow package: of the profile's tools those that such a session has, in what the
@@ -143,6 +158,13 @@ impl ToolHost {
     #[must_use]
     pub fn hold(mut self, hold: Duration) -> Self {
         self.hold = Some(hold);
+        self
+    }
+
+    /// Where calls come from.
+    #[must_use]
+    pub fn origin(mut self, origin: Arc<Origin>) -> Self {
+        self.origin = Some(origin);
         self
     }
 
@@ -251,6 +273,7 @@ impl ToolHost {
             names: Names::Wire,
             only: self.only,
             session: Some(self.session.clone()),
+            origin: self.origin.clone(),
             ..Hooks::default()
         };
         self.gate.call(self.request(id, tool, arguments), hooks).await
@@ -266,6 +289,7 @@ impl ToolHost {
             names: Names::Wire,
             only: self.only,
             session: Some(self.session.clone()),
+            origin: self.origin.clone(),
             ..Hooks::default()
         };
         self.gate.call(self.request(id, tool, arguments), hooks).await

@@ -6,6 +6,7 @@
 pub mod budget;
 mod host;
 pub mod model;
+mod observe;
 pub mod prompt;
 pub mod session;
 pub mod start;
@@ -13,6 +14,7 @@ mod tools;
 
 pub use host::{Catalog, ToolHost};
 pub use model::{Model, ModelError, Reply, Request};
+pub use observe::{BegunRun, ObservedModel, ObservedReply, RunObserver, SessionObserver};
 pub use tools::SessionTools;
 
 /// The persona of Layer 0B (seed BAI-2.2), and the profile that it is made of.

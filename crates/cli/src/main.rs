@@ -31,6 +31,7 @@ mod terminal;
 mod tls;
 mod tokens;
 mod toml_file;
+mod traces;
 mod webhook;
 mod wire;
 

@@ -4,7 +4,6 @@
 //! be able to end the question without leaving the terminal in a mode of its own.
 
 use std::io::{BufRead, IsTerminal};
-use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::mpsc;

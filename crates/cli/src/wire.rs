@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use toolhost::{Builder, Connection, Error, Host, Kit, Need, Recording, is_unwritable};
+use toolhost_agent::SessionObserver;
 use toolhost_contract::Outcome;
-use toolhost_host::{CallObserver, Person, Queue};
+use toolhost_host::{CallObserver, CallObservers, Person, Queue};
 use toolhost_sandbox::{LocalConfig, LocalExecutor, helper};
 use toolhost_store::{Role, Store};
 
@@ -46,6 +47,27 @@ fn builder(resolved: &Resolved, need: Need) -> Builder {
     match &resolved.project {
         Some(name) => builder.project(name),
         None => builder,
+    }
+}
+
+/// Who is told what a host does.
+#[derive(Clone, Default)]
+pub(crate) struct Observers {
+    pub(crate) calls: Vec<Arc<dyn CallObserver>>,
+    pub(crate) sessions: Option<Arc<dyn SessionObserver>>,
+}
+
+impl Observers {
+    fn watch(&self, builder: Builder) -> Builder {
+        let builder = match self.calls.as_slice() {
+            [] => builder,
+            [one] => builder.observer(Arc::clone(one)),
+            several => builder.observer(Arc::new(CallObservers(several.to_vec()))),
+        };
+        match &self.sessions {
+            Some(sessions) => builder.session_observer(Arc::clone(sessions)),
+            None => builder,
+        }
     }
 }
 
@@ -114,9 +136,14 @@ pub(crate) async fn open_resolved(resolved: &Resolved, need: Need) -> anyhow::Re
     opened(resolved, builder(resolved, need)).await
 }
 
-/// As [`open_resolved`], for somebody who counts the calls.
-pub(crate) async fn open_observed(resolved: &Resolved, observer: Arc<dyn CallObserver>) -> anyhow::Result<Host> {
-    opened(resolved, builder(resolved, Need::Writing).door(DOOR_HTTP).observer(observer)).await
+/// As [`open_resolved`], for somebody who is told what is done there.
+pub(crate) async fn open_observed(resolved: &Resolved, need: Need, observers: &Observers) -> anyhow::Result<Host> {
+    opened(resolved, observers.watch(builder(resolved, need))).await
+}
+
+/// The same for a server.
+pub(crate) async fn open_served(resolved: &Resolved, observers: &Observers) -> anyhow::Result<Host> {
+    opened(resolved, observers.watch(builder(resolved, Need::Writing).door(DOOR_HTTP))).await
 }
 
 async fn opened(resolved: &Resolved, builder: Builder) -> anyhow::Result<Host> {
@@ -132,9 +159,9 @@ pub(crate) async fn open_elsewhere(
     resolved: &Resolved,
     state: Option<&Path>,
     root: &Path,
-    observer: Arc<dyn CallObserver>,
+    observers: &Observers,
 ) -> anyhow::Result<Host> {
-    let builder = builder(resolved, Need::Writing).door(DOOR_HTTP).observer(observer);
+    let builder = observers.watch(builder(resolved, Need::Writing).door(DOOR_HTTP));
     let builder = match state {
         Some(state) => builder.state(state).must_exist(true),
         None => builder,

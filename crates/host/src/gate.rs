@@ -220,6 +220,7 @@ impl Gate {
     async fn conduct_whole(&self, call: Call, hooks: Hooks, first: Option<oneshot::Sender<Outcome>>) -> Outcome {
         let began = self.state.config.clock.monotonic();
         let mut record = Record::new(&call, &self.state.config.redactor);
+        record.began = began;
         let mut goes_on = GoesOn { first, job: None };
         let tool = self.registry().get(&call.tool).map_or(&*record.tool, |tool| &*tool.info.name);
         tracing::info!(call = %call.id, tool, door = &*call.caller.door, "a call began");
@@ -233,7 +234,7 @@ impl Gate {
         let took = self.state.config.clock.monotonic().saturating_sub(began);
         record.times.total = took;
         let outcome = self.outcome(&call, &record, result, took, fence);
-        self.observe(&call, &record, &outcome);
+        self.observe(&call, &hooks, &record, &outcome);
         let (tool, duration_ms) = (outcome.meta.tool.as_str(), outcome.meta.duration_ms);
         let exit_code = outcome.data.get("exitCode").and_then(Value::as_i64).filter(|code| *code != 0);
         tracing::info!(call = %call.id, tool, outcome = word(&outcome), exit_code, duration_ms, "a call ended");
@@ -349,7 +350,7 @@ impl Gate {
             verdict.decide != Decide::Allow && !self.is_permitted(call, tool, &verdict, &arguments, record).await?;
 
         // 7. Approve; 8. Record "started"
-        let waits_since = self.now();
+        let waits_since = record.begins_to_wait(self.now(), must_ask);
         let (arguments, approved, slot) = if must_ask {
             let case = Case { call, tool, profile, verdict: &verdict, hooks };
             let asked = AskedCall::ask(&self.state, case, arguments, fence, record).await;
@@ -370,7 +371,7 @@ impl Gate {
         };
 
         // 9. Run
-        let runs_since = self.now();
+        let runs_since = record.begins_to_run(self.now());
         let first = goes_on.first.take();
         let ran = self.run(call, tool, profile, (arguments, approved), hooks, (record, first, slot)).await;
         if let (None, Some((number, person))) = (record.answer, ran.used) {
@@ -389,12 +390,24 @@ impl Gate {
         self.now().saturating_sub(then)
     }
 
-    fn observe(&self, call: &Call, record: &Record, outcome: &Outcome) {
+    /// Whether anybody is told how calls end.
+    #[must_use]
+    pub fn is_observed(&self) -> bool {
+        self.state.config.observer.is_some()
+    }
+
+    fn observe(&self, call: &Call, hooks: &Hooks, record: &Record, outcome: &Outcome) {
         let Some(observer) = &self.state.config.observer else { return };
+        // A name that no tool has may be any text.
+        let tool = record.effect.and_then(|_| self.registry().get(&record.tool));
         observer.ended(&EndedCall {
             id: &call.id,
-            tool: record.effect.is_some().then_some(&*record.tool),
+            tool: tool.map(|tool| &*tool.info.name),
+            wire_name: tool.map(|tool| &*tool.wire_name),
             effect: record.effect,
+            origin: hooks.origin.as_deref(),
+            session: call.scope.session_id.as_deref(),
+            is_asked: record.is_asked,
             door: &call.caller.door,
             outcome: word(outcome),
             denied_by: record.denied_by.as_deref(),

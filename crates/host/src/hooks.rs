@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{BoxFuture, Effect, ErrorKind, ProgressSink, Session, Silent, ToolError};
 
 use crate::names::Names;
+use crate::origin::Origin;
 use crate::queue::Presenter;
 use crate::registry::Registered;
 
@@ -35,6 +36,8 @@ pub struct Hooks {
     /// The tool of the door through which the call was made, where that calls only tools of some effects; `None`: the call named its
     /// tool itself.
     pub through: Option<Through>,
+    /// Where the call comes from, for whoever observes it.
+    pub origin: Option<Arc<Origin>>,
 }
 
 /// A tool of a door that calls others, but only tools of some effects.
@@ -88,6 +91,7 @@ impl Default for Hooks {
             reader: None,
             only: None,
             through: None,
+            origin: None,
         }
     }
 }

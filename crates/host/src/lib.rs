@@ -18,6 +18,7 @@ mod limits;
 mod members;
 mod names;
 mod observe;
+mod origin;
 mod people;
 mod policy;
 mod profile;
@@ -42,7 +43,8 @@ pub use kinds::ArgumentKinds;
 pub use limits::{CallLimits, Limits};
 pub use members::{Members, Membership};
 pub use names::Names;
-pub use observe::{CallObserver, CallTimes, EndedCall, PersonAnswer};
+pub use observe::{CallObserver, CallObservers, CallTimes, EndedCall, PersonAnswer};
+pub use origin::{McpRequest, Origin, TraceParent, Transport};
 pub use policy::{Decide, Rule, Verdict};
 pub use profile::{Explained, Profile, Profiles};
 pub use queue::{

@@ -1,12 +1,26 @@
-//! How calls have ended, for whoever counts them.
+//! How calls have ended, for whoever counts or traces them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use toolhost_contract::{CallId, Effect};
 
+use crate::origin::Origin;
+
 /// Is told how each call has ended. The answer of the call waits for it, so it only counts.
 pub trait CallObserver: Send + Sync {
     fn ended(&self, call: &EndedCall<'_>);
+}
+
+/// Several that are told one after the other.
+pub struct CallObservers(pub Vec<Arc<dyn CallObserver>>);
+
+impl CallObserver for CallObservers {
+    fn ended(&self, call: &EndedCall<'_>) {
+        for observer in &self.0 {
+            observer.ended(call);
+        }
+    }
 }
 
 /// How a call has ended.
@@ -15,12 +29,19 @@ pub struct EndedCall<'a> {
     pub id: &'a CallId,
     /// The tool's canonical name; `None` where there is no such tool, because what was asked for may be any text.
     pub tool: Option<&'a str>,
+    /// The same name as MCP writes it.
+    pub wire_name: Option<&'a str>,
     pub effect: Option<Effect>,
+    /// Where the call came from, if its door says.
+    pub origin: Option<&'a Origin>,
+    pub session: Option<&'a str>,
     pub door: &'a str,
     /// `ok`, `pending`, or the kind of its error.
     pub outcome: &'static str,
     /// What of policy denied it: a rule, or `effect` where no rule matched.
     pub denied_by: Option<&'a str>,
+    /// Whether a person was asked: the call has then waited for them, and not for a place.
+    pub is_asked: bool,
     /// What a person has answered that this call has used.
     pub answer: Option<PersonAnswer>,
     pub times: CallTimes,
@@ -34,6 +55,10 @@ pub struct CallTimes {
     pub waiting: Duration,
     /// In the tool.
     pub running: Duration,
+    /// How long after its beginning the call began to wait.
+    pub until_waiting: Duration,
+    /// How long after its beginning the tool began to run.
+    pub until_running: Duration,
 }
 
 impl CallTimes {

@@ -132,7 +132,8 @@ impl CallPeople<'_> {
                 let id = self.state.config.ids.call_id();
                 // Nobody is shown anything anew: the answer is there.
                 let reader = self.call.scope.session_id.clone();
-                let hooks = Hooks { presenter: None, reader, ..self.hooks.clone() };
+                let origin = self.hooks.origin.as_ref().map(|origin| origin.of_inner_call());
+                let hooks = Hooks { presenter: None, reader, origin, ..self.hooks.clone() };
                 let outcome = self.gate.run_stored(Call { id, ..stored }, hooks).await;
                 let mut finished = serde_json::to_value(&outcome).map_err(ToolError::internal)?;
                 if let Value::Object(fields) = &mut finished {

@@ -1,5 +1,7 @@
 //! A call's rows in the audit, filled in as it passes the gate.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toolhost_contract::{Call, CallId, Effect, Outcome, RECOVERY, Redactor, Trace};
@@ -29,6 +31,10 @@ pub(crate) struct Record {
     pub(crate) person: Option<PersonAnswer>,
     /// What of policy denied the call.
     pub(crate) denied_by: Option<String>,
+    /// A person was asked.
+    pub(crate) is_asked: bool,
+    /// When the call began.
+    pub(crate) began: Duration,
     pub(crate) times: CallTimes,
 }
 
@@ -54,6 +60,8 @@ impl Record {
             answer: None,
             person: None,
             denied_by: None,
+            is_asked: false,
+            began: Duration::ZERO,
             times: CallTimes::default(),
         }
     }
@@ -64,6 +72,19 @@ impl Record {
         if verdict.decide == Decide::Deny {
             self.denied_by = Some(verdict.rule.clone().unwrap_or_else(|| BY_EFFECT.to_owned()));
         }
+    }
+
+    /// The call waits from now on: for a person who is asked, or for a place.
+    pub(crate) fn begins_to_wait(&mut self, now: Duration, is_asked: bool) -> Duration {
+        self.is_asked = is_asked;
+        self.times.until_waiting = now.saturating_sub(self.began);
+        now
+    }
+
+    /// The tool runs from now on.
+    pub(crate) fn begins_to_run(&mut self, now: Duration) -> Duration {
+        self.times.until_running = now.saturating_sub(self.began);
+        now
     }
 
     pub(crate) fn row(&self, event: Event, call: &Call, fence: &str) -> Entry {

@@ -11,16 +11,28 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A URL that requests may be sent to. An error does not quote it: its path is a password with some services.
 pub(crate) fn checked(url: &str) -> Result<reqwest::Url, String> {
+    let url = checked_or_plain(url)?;
+    if is_private(&url) {
+        return Ok(url);
+    }
+    Err("begins with http://, so others could read what is sent on its way: use https://".to_owned())
+}
+
+/// The same for requests that others may read on their way.
+pub(crate) fn checked_or_plain(url: &str) -> Result<reqwest::Url, String> {
     let url = reqwest::Url::parse(url.trim()).map_err(|error| format!("is not a URL: {error}"))?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err("has a user or a password in it".to_owned());
     }
     match url.scheme() {
-        "https" => Ok(url),
-        "http" if is_loopback(&url) => Ok(url),
-        "http" => Err("begins with http://, so others could read what is sent on its way: use https://".to_owned()),
+        "https" | "http" => Ok(url),
         _ => Err("does not begin with https://".to_owned()),
     }
+}
+
+/// Whether nobody else can read what is sent there.
+pub(crate) fn is_private(url: &reqwest::Url) -> bool {
+    url.scheme() == "https" || is_loopback(url)
 }
 
 fn is_loopback(url: &reqwest::Url) -> bool {

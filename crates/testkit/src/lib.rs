@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test double that fails ends its test")]
 
 mod clock;
+mod collector;
 pub mod database;
 pub mod engines;
 pub mod facts;
@@ -28,6 +29,7 @@ mod token_key;
 mod workspace;
 
 pub use clock::{CountingIds, FakeClock};
+pub use collector::{Answers, CollectorServer, Posted};
 pub use fence::{be_the_fence, fence_helper};
 pub use git_server::{HttpGit, Repositories, Request, SshGit};
 pub use house::{House, HouseBuilder, SUBJECTS, USER, every_tool};

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use toolhost_agent::SessionObserver;
 use toolhost_contract::workspace::Error as WorkspaceError;
 use toolhost_contract::workspace::{Executor, POLICY_FILE, ReadSpan, WsPath};
 use toolhost_contract::{Clock, Deploys, Durability, IdSource, RandomIds, SystemClock};
@@ -74,6 +75,7 @@ pub struct Builder {
     asking: Asking,
     limits: Limits,
     observer: Option<Arc<dyn CallObserver>>,
+    session_observer: Option<Arc<dyn SessionObserver>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
 }
@@ -101,6 +103,7 @@ impl Default for Builder {
             asking: Asking::default(),
             limits: Limits::default(),
             observer: None,
+            session_observer: None,
             clock: Arc::new(SystemClock::default()),
             ids: Arc::new(RandomIds),
         }
@@ -233,6 +236,12 @@ impl Builder {
         self
     }
 
+    /// Who is told of each run of a session and each reply of its model, to trace them.
+    pub fn session_observer(mut self, observer: Arc<dyn SessionObserver>) -> Self {
+        self.session_observer = Some(observer);
+        self
+    }
+
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
@@ -273,7 +282,7 @@ impl Builder {
             tracing::warn!(%error, "calls that a crash left unknown stay so");
         }
         let executor = kit.executor();
-        Ok(Host::new(connection, gate, kit, executor, self.asking, self.clock))
+        Ok(Host::new(connection, gate, kit, executor, (self.asking, self.clock, self.session_observer)))
     }
 
     #[expect(clippy::disallowed_methods, reason = "the gate itself is handed the analyzer here")]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use toolhost_agent::SessionObserver;
 use toolhost_contract::workspace::Executor;
 use toolhost_contract::{Call, Caller, CallerKind, Clock, IdSource, Outcome, Scope};
 use toolhost_deploy::Deployment;
@@ -34,6 +35,7 @@ pub struct Host {
     ticket: Option<String>,
     asking: Asking,
     clock: Arc<dyn Clock>,
+    session_observer: Option<Arc<dyn SessionObserver>>,
 }
 
 impl Host {
@@ -42,11 +44,11 @@ impl Host {
         gate: Arc<Gate>,
         kit: Kit,
         executor: Arc<dyn Executor>,
-        asking: Asking,
-        clock: Arc<dyn Clock>,
+        (asking, clock, session_observer): (Asking, Arc<dyn Clock>, Option<Arc<dyn SessionObserver>>),
     ) -> Self {
         let Kit { registry, local, deployment, .. } = kit;
-        Self { connection, gate, registry, local, deployment, executor, ticket: None, asking, clock }
+        let ticket = None;
+        Self { connection, gate, registry, local, deployment, executor, ticket, asking, clock, session_observer }
     }
 
     /// The same host for another user of the project.
@@ -119,6 +121,10 @@ impl Host {
 
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
+    }
+
+    pub(crate) fn session_observer(&self) -> Option<&Arc<dyn SessionObserver>> {
+        self.session_observer.as_ref()
     }
 
     /// How people are asked.

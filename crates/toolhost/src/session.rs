@@ -8,10 +8,10 @@ use toolhost_agent::session::{
     run_tool_loop, step,
 };
 use toolhost_agent::start::{self, About, BuilderTarget, Task};
-use toolhost_agent::{Catalog, ToolHost};
+use toolhost_agent::{BegunRun, Catalog, ObservedModel, ToolHost};
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_contract::Signal;
-use toolhost_host::Presenter;
+use toolhost_host::{Origin, Presenter};
 use toolhost_store::{Held, NewSession, Role, SessionRow, SessionState};
 
 use crate::error::{Error, Result};
@@ -123,6 +123,7 @@ pub struct Session {
     opening: Arc<Opening>,
     limits: LoopLimits,
     control: Control,
+    origin: Option<Arc<Origin>>,
 }
 
 impl Host {
@@ -170,7 +171,7 @@ impl Host {
         };
         host.store().sessions().create(&new).await?;
         let (model, opening) = (model.clone(), Arc::new(opening));
-        Ok(Session { host, id, tools, model, opening, limits, control: Control::default() })
+        Ok(Session { host, id, tools, model, opening, limits, control: Control::default(), origin: None })
     }
 
     /// A session of this user that can go on: it was interrupted, paused or stopped at a limit, it failed, or it has given its
@@ -197,6 +198,7 @@ impl Host {
             opening,
             limits,
             control: Control::default(),
+            origin: None,
         })
     }
 
@@ -311,6 +313,13 @@ impl Session {
         self
     }
 
+    /// The same session, whose next runs were asked for by this operation of a trace.
+    #[must_use]
+    pub fn with_origin(mut self, origin: Option<Arc<Origin>>) -> Self {
+        self.origin = origin;
+        self
+    }
+
     /// The same session, whose person is asked here while a call waits.
     #[must_use]
     pub fn with_presenter(mut self, presenter: Arc<dyn Presenter>) -> Self {
@@ -356,13 +365,29 @@ impl Session {
         if let Some(text) = message {
             self.tell(&held, text).await?;
         }
-        let result = {
-            let state = Loop::open(&held, &**self.host.clock())?;
-            run_tool_loop(&state, &*self.model.model, &self.tools, &self.limits, &self.control, watch).await?
-        };
+        let result = self.run_held(&held, watch).await?;
         let code = result.error.as_ref().map(|error| error.code.as_str());
         held.release(state_of(result.status), code).await?;
         Ok(result)
+    }
+
+    /// Runs a session that was taken, and tells the host's observer of it.
+    async fn run_held(&self, held: &Held, watch: &Arc<dyn Watch>) -> Result<LoopResult> {
+        let (clock, model) = (&**self.host.clock(), &*self.model.model);
+        let state = Loop::open(held, clock)?;
+        let Some(observer) = self.host.session_observer() else {
+            return Ok(run_tool_loop(&state, model, &self.tools, &self.limits, &self.control, watch).await?);
+        };
+        let run = observer.begins(&BegunRun {
+            session: &self.id,
+            model: &model.facts().name,
+            persona: &self.opening.persona,
+            origin: self.origin.as_deref(),
+        });
+        let (model, tools) = (ObservedModel { model, run: &*run, clock }, self.tools.clone().origin(run.origin()));
+        let ended = run_tool_loop(&state, &model, &tools, &self.limits, &self.control, watch).await;
+        run.ended(ended.as_ref().ok());
+        Ok(ended?)
     }
 
     /// Adds what a person says before the next turn, and what has happened since the last one.

@@ -12,6 +12,8 @@ use crate::idle::GiveMemoryBack;
 use crate::instructions::{self, Told};
 use crate::personas;
 use crate::settings::{CALLS_MAX, Resolved, Settings};
+use crate::traces::Tracing;
+use crate::wire::Observers;
 use crate::{Usage, bridge, signals, wire};
 
 /// Serve an agent over MCP on standard input and output
@@ -94,9 +96,9 @@ impl From<ResultsFlag> for Results {
 const SESSION_CHARS_MAX: usize = 64;
 
 /// An agent can still read where the state cannot be written. A note on standard error says that nothing is recorded.
-async fn open(resolved: &Resolved) -> anyhow::Result<Host> {
-    match wire::open_resolved(resolved, Need::Writing).await {
-        Err(error) if wire::is_only_readable(&error) => wire::open_resolved(resolved, Need::Reading).await,
+async fn open(resolved: &Resolved, observers: &Observers) -> anyhow::Result<Host> {
+    match wire::open_observed(resolved, Need::Writing, observers).await {
+        Err(error) if wire::is_only_readable(&error) => wire::open_observed(resolved, Need::Reading, observers).await,
         opened => opened,
     }
 }
@@ -113,7 +115,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         return Ok(ExitCode::SUCCESS);
     }
     let resolved = settings.resolve()?;
-    let (mut host, client) = (open(&resolved).await?, resolved.client);
+    let tracing = Tracing::start();
+    let (mut host, client) = (open(&resolved, &tracing.observers(None)).await?, resolved.client);
     wire::about_ticket(&mut host, args.ticket).await?;
     let role = personas::role(&host, &args.persona, args.profile.as_deref(), "developer").await?;
     let profile = host.gate().profile(&role.profile)?;
@@ -150,7 +153,9 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     // On a thread of the runtime's own: what it wakes is then beside it, and not across threads.
     let served = tokio::spawn(serve_stdio(door, crate::signals::ended_by_signal())).await;
     // What is queued is written also when the connection failed.
-    host.close().await?;
+    let closed = host.close().await;
+    tracing.close().await;
+    closed?;
     served??;
     Ok(ExitCode::SUCCESS)
 }

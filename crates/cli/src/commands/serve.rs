@@ -19,6 +19,7 @@ use crate::hosting::Hosting;
 use crate::settings::Settings;
 use crate::socket::Socket;
 use crate::tls::{Certificate, TlsSocket};
+use crate::traces::Tracing;
 use crate::webhook::Notifying;
 use crate::{Usage, logins, print};
 
@@ -149,8 +150,10 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     }
     let oauth = args.oauth()?;
     let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
-    let observer: Arc<dyn CallObserver> = Arc::<Metrics>::clone(&metrics);
-    let hosting = Hosting::new(settings.with_root(None), observer).await?;
+    let counter: Arc<dyn CallObserver> = Arc::<Metrics>::clone(&metrics);
+    let of_spans = Arc::clone(&metrics);
+    let tracing = Tracing::counting(Box::new(move |count| of_spans.lost_spans(count)));
+    let hosting = Hosting::new(settings.with_root(None), tracing.observers(Some(counter))).await?;
     let telling = Notifying::of_served(settings)?;
     let is_tls = certificate.is_some() || args.behind_tls_proxy;
     let kept = logins::open(settings).await?;
@@ -200,6 +203,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     }
     hosting.close().await;
     kept.close().await?;
+    tracing.close().await;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -15,6 +15,7 @@ use super::run::{LimitFlags, ended};
 use crate::print::{self, BAD, DIM, GOOD, WARN, cell, paint};
 use crate::selection::{Column, Selection};
 use crate::settings::Settings;
+use crate::traces::Tracing;
 use crate::{Usage, model, personas, wire};
 
 /// Steps read at once.
@@ -225,7 +226,8 @@ async fn resume(
     if message.as_ref().is_some_and(|text| text.trim().is_empty()) {
         return Err(Usage::error("a message that says nothing: leave it out to go on as it was"));
     }
-    let host = wire::open(settings).await?;
+    let tracing = Tracing::start();
+    let host = wire::open_observed(&settings.resolve()?, Need::Writing, &tracing.observers(None)).await?;
     let found = host.resumable(id).await?;
     if found.state == SessionState::Done && message.is_none() {
         return Err(Usage::error(format!("{id} has given its answer; say what comes next: session resume {id} \"…\"")));
@@ -234,7 +236,9 @@ async fn resume(
     let session = host.resume(id, &model).await.map_err(personas::told)?;
     let limits = flags.limits(iterations_default(&session.opening().answer));
     let conducted = conduct::run(&host, session.with_limits(limits), message, settings.json).await;
-    host.close().await?;
+    let closed = host.close().await;
+    tracing.close().await;
+    closed?;
     Ok(ended(&conducted?))
 }
 

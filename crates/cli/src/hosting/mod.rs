@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use toolhost::Host;
 use toolhost_contract::{BoxFuture, ToolError};
-use toolhost_host::{CallObserver, Names, Profile};
+use toolhost_host::{Names, Profile};
 use toolhost_server::http::{Describe, OpenProject, Projects, Work};
 use toolhost_server::mcp::{Listed, Offers};
 use toolhost_store::{Project, Store};
@@ -20,6 +20,7 @@ use toolhost_store::{Project, Store};
 use self::work::ProjectWork;
 use crate::instructions::{self, Told};
 use crate::settings::{Resolved, Settings, folder_name};
+use crate::wire::Observers;
 use crate::{projects, wire};
 
 /// How long a project that nobody uses stays open.
@@ -55,8 +56,8 @@ enum Place {
 pub(crate) struct Hosting {
     settings: Settings,
     place: Place,
-    /// Counts the calls of all.
-    observer: Arc<dyn CallObserver>,
+    /// Who is told what all of them do.
+    observers: Observers,
     open: Mutex<HashMap<String, Opened>>,
 }
 
@@ -70,7 +71,7 @@ struct Opened {
 impl Hosting {
     /// # Errors
     /// If the settings do not hold, or the shared database cannot be opened.
-    pub(crate) async fn new(settings: Settings, observer: Arc<dyn CallObserver>) -> anyhow::Result<Arc<Self>> {
+    pub(crate) async fn new(settings: Settings, observers: Observers) -> anyhow::Result<Arc<Self>> {
         let named = match settings.names_a_project() {
             true => Some(Box::new(settings.resolve()?)),
             false => None,
@@ -82,7 +83,7 @@ impl Hosting {
             (None, Some(resolved)) => Place::One { resolved },
             (None, None) => Place::Machine { states: settings.projects()? },
         };
-        let hosting = Arc::new(Self { settings, place, observer, open: Mutex::default() });
+        let hosting = Arc::new(Self { settings, place, observers, open: Mutex::default() });
         // The one that was named is made if it is new, and what is wrong with it is said at once.
         if let Some(named) = hosting.named() {
             hosting.opened(&key_of(named)).await?;
@@ -153,13 +154,13 @@ impl Hosting {
 
     /// A project with its workspace.
     async fn there(&self, resolved: &Resolved) -> anyhow::Result<Host> {
-        wire::open_observed(resolved, Arc::clone(&self.observer)).await
+        wire::open_served(resolved, &self.observers).await
     }
 
     /// A project without its workspace.
     async fn elsewhere(&self, root: &Path, state: Option<&Path>) -> anyhow::Result<Host> {
         let resolved = self.settings.resolve_at(root.to_owned(), None)?;
-        wire::open_elsewhere(&resolved, state, root, Arc::clone(&self.observer)).await
+        wire::open_elsewhere(&resolved, state, root, &self.observers).await
     }
 
     /// Closes projects that nobody has used for a while, for ever.

@@ -262,7 +262,7 @@ impl Work for ProjectWork {
             if let Some(ticket) = run.ticket {
                 request = request.ticket(ticket);
             }
-            let session = host.start(request, &model).await?;
+            let session = host.start(request, &model).await?.with_origin(run.origin);
             let id = session.id().to_owned();
             self.run(session, None).await?;
             Self::standing(&host, &id).await

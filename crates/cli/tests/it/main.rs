@@ -64,6 +64,7 @@ mod shell_commands;
 mod state_folder;
 mod terminal_lines;
 mod told_names;
+mod traces;
 mod undo;
 mod unwritable_state;
 mod webhook;

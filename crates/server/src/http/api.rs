@@ -353,18 +353,21 @@ async fn make_call(mut asked: Asked) -> Result<Reply, ToolError> {
         },
         caller: Caller { kind: CallerKind::Model, door: DOOR.into(), profile, persona: principal.grant.name.clone() },
     };
+    let hooks = Hooks { origin: asked.origin(), ..Hooks::default() };
     match key {
         // Whoever goes away wants it no more.
         None => {
             let cancel = CancellationToken::new();
             let _gone = cancel.clone().drop_guard();
-            let outcome = project.gate.call(call, Hooks { cancel, ..Hooks::default() }).await;
+            let outcome = project.gate.call(call, Hooks { cancel, ..hooks }).await;
             Ok(Reply::Outcome(Box::new(outcome)))
         }
         // Its caller may come back for the answer: it goes on without them.
         Some(_) => {
             let (principal, wait) = (Arc::clone(principal), asked.limits.keyed_wait);
-            tokio::spawn(async move { make_keyed(&principal, call, wait).await }).await.map_err(ToolError::internal)?
+            tokio::spawn(async move { make_keyed(&principal, call, hooks, wait).await })
+                .await
+                .map_err(ToolError::internal)?
         }
     }
 }
@@ -377,7 +380,7 @@ fn call_id(text: &str) -> Option<CallId> {
     (lengths == [8, 4, 4, 4, 12] && parts.iter().all(|part| is_hex(part))).then(|| CallId::new(text))
 }
 
-async fn make_keyed(principal: &Principal, call: Call, wait: Duration) -> Result<Reply, ToolError> {
+async fn make_keyed(principal: &Principal, call: Call, hooks: Hooks, wait: Duration) -> Result<Reply, ToolError> {
     let project = &principal.project;
     let asked_for = json!({
         "token": principal.grant.id, "tool": call.tool, "arguments": call.arguments, "profile": call.caller.profile,
@@ -387,7 +390,7 @@ async fn make_keyed(principal: &Principal, call: Call, wait: Duration) -> Result
     let keyed = KeyedCall { project_id: project.id, call_id: call.id.to_string(), digest };
     match settled(project, &keyed, wait).await? {
         Claim::First => {
-            let outcome = project.gate.call(call, Hooks::default()).await;
+            let outcome = project.gate.call(call, hooks).await;
             let (status, text) = told_outcome(&outcome);
             if let Err(error) = project.keyed_calls.answered(&keyed, status.as_u16(), &text).await {
                 tracing::error!(%error, call = %keyed.call_id, "the answer of a call with an Idempotency-Key could not be stored");

@@ -195,6 +195,7 @@ async fn start(mut asked: Asked) -> Result<Reply, ToolError> {
         model: request.model,
         ticket: request.ticket,
         target,
+        origin: asked.origin(),
     };
     data(&work(&asked)?.start(user(&asked), run).await?)
 }

@@ -324,7 +324,8 @@ async fn called(asked: &Asked, tool: &str, arguments: Value, session_id: Option<
         },
         caller,
     };
-    Reply::Outcome(Box::new(project.gate.call(call, Hooks::default()).await))
+    let hooks = Hooks { origin: asked.origin(), ..Hooks::default() };
+    Reply::Outcome(Box::new(project.gate.call(call, hooks).await))
 }
 
 async fn export(asked: Asked) -> Result<Reply, ToolError> {

@@ -93,6 +93,7 @@ pub struct Metrics {
     answer_seconds: Family<AnswerLabels, Histogram, Buckets>,
     requests: Family<RequestLabels, Counter>,
     failed_logins: Counter,
+    lost_spans: Counter,
 }
 
 impl fmt::Debug for Metrics {
@@ -119,10 +120,13 @@ impl Metrics {
         registry.register("http_requests", "Requests, by operation and HTTP status", requests.clone());
         let failed_logins = Counter::default();
         registry.register("failed_logins", "Requests with a token that opens nothing", failed_logins.clone());
+        let lost_spans = Counter::default();
+        let help = "Spans of traces that the collector did not take";
+        registry.register("lost_spans", help, lost_spans.clone());
         let build = Family::<VersionLabels, Gauge>::default();
         build.get_or_create(&VersionLabels { version: version.to_owned() }).set(1);
         registry.register("build_info", "The version that runs", build);
-        Arc::new(Self { registry, calls, call_seconds, denials, answer_seconds, requests, failed_logins })
+        Arc::new(Self { registry, calls, call_seconds, denials, answer_seconds, requests, failed_logins, lost_spans })
     }
 
     pub(crate) fn request(&self, operation: &'static str, status: u16) {
@@ -131,6 +135,11 @@ impl Metrics {
 
     pub(crate) fn failed_login(&self) {
         self.failed_logins.inc();
+    }
+
+    /// Counts spans of traces that were lost.
+    pub fn lost_spans(&self, count: u64) {
+        self.lost_spans.inc_by(count);
     }
 
     /// All of it as text, with what is true of these projects now.

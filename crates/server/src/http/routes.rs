@@ -10,12 +10,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{BoxFuture, ErrorKind, ToolError};
+use toolhost_host::Origin;
 
 use super::HttpLimits;
 use super::auth::Principal;
 use super::ends::Ends;
 use super::envelope::Reply;
 use super::token::Right;
+use crate::origin;
 
 /// Where calls and decisions come from, as the audit names it.
 pub(crate) const DOOR: &str = "http";
@@ -170,6 +172,12 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// Where a call of this request comes from.
+    pub(crate) fn origin(&self) -> Option<Arc<Origin>> {
+        let parent = origin::of_headers(&self.headers)?;
+        Some(Arc::new(Origin { parent: Some(parent), ..Origin::default() }))
+    }
+
     /// A part of the path.
     pub(crate) fn part(&self, name: &str) -> &str {
         self.path.get(name).map_or("", String::as_str)

@@ -1,5 +1,6 @@
 //! The port to what people do with a project besides calls of tools: its workflow package, its changes, its sessions and its members.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -9,6 +10,7 @@ use toolhost_builder::Finding;
 use toolhost_builder::change::{ObjectDiff, Report};
 use toolhost_builder::packages::{Brought, ChangeSetLine, Deed, WorkflowLine};
 use toolhost_contract::{BoxFuture, ToolError};
+use toolhost_host::Origin;
 use toolhost_store::SessionRow;
 
 use super::token::Right;
@@ -172,6 +174,8 @@ pub struct NewRun {
     pub ticket: Option<String>,
     /// An object of the workflow package.
     pub target: Option<Target>,
+    /// Where the request came from.
+    pub origin: Option<Arc<Origin>>,
 }
 
 /// What a session on a workflow package works on.

@@ -23,6 +23,7 @@ use toolhost_host::{Hooks, Pace, Person, Registered};
 use super::door::{Door, Listed, Results, takes_hints};
 use super::slots::Slot;
 use super::{attached, callers, elicit, prompts, render, resources};
+use crate::origin;
 
 /// An argument that is the id of a ticket, and the tool that lists them.
 const TICKET: &str = "ticketId";
@@ -114,6 +115,19 @@ impl McpService {
     /// What every call from here is made with.
     fn hooks(&self) -> Hooks {
         Hooks { cancel: self.closing.child_token(), names: self.door.names, ..Hooks::default() }
+    }
+
+    /// The same for a call that answers this request.
+    fn hooks_of(
+        &self,
+        context: &RequestContext<RoleServer>,
+        method: &'static str,
+        prompt: Option<&'static str>,
+    ) -> Hooks {
+        let session = self.door.scope.session_id.as_deref();
+        let is_observed = self.door.gate.is_observed();
+        let origin = is_observed.then(|| origin::of_request(context, (method, prompt), session));
+        Hooks { origin, ..self.hooks() }
     }
 
     /// Makes a call whose person may be asked in the client: by a form that is sent while the call waits, or by one that is returned in
@@ -291,7 +305,7 @@ impl ServerHandler for McpService {
         let slot = context.extensions.get::<Slot>().cloned();
         let pace = slot.map(|slot| Arc::new(slot) as Arc<dyn Pace>);
         let session = Some(self.session().clone());
-        let hooks = Hooks { cancel, progress, pace, session, through, ..self.hooks() };
+        let hooks = Hooks { cancel, progress, pace, session, through, ..self.hooks_of(&context, "tools/call", None) };
         let returned = elicit::Returned { state: request.request_state, responses: request.input_responses };
         let call = self.call(request.name.into_owned(), request.arguments.map_or(Value::Null, Value::Object));
         let answered = self.ask_and_call(call, hooks, &returned, &context).await;
@@ -320,7 +334,8 @@ impl ServerHandler for McpService {
         let reading = resources::reading(self.door.offers.resources, &request.uri)?;
         let returned = elicit::Returned { state: request.request_state, responses: request.input_responses };
         let call = self.call(reading.tool.to_owned(), reading.arguments.clone());
-        match self.ask_and_call(call, self.hooks(), &returned, &context).await? {
+        let hooks = self.hooks_of(&context, "resources/read", None);
+        match self.ask_and_call(call, hooks, &returned, &context).await? {
             Answered::Outcome(outcome) => resources::contents(request.uri, &reading, *outcome).map(Into::into),
             Answered::Required(required) => Ok(required.into()),
         }
@@ -353,7 +368,8 @@ impl ServerHandler for McpService {
         let values = prompt.values(request.arguments)?;
         let returned = elicit::Returned { state: request.request_state, responses: request.input_responses };
         let call = self.call(prompt.reads.to_owned(), prompt.arguments(&values));
-        let outcome = match self.ask_and_call(call, self.hooks(), &returned, &context).await? {
+        let hooks = self.hooks_of(&context, "prompts/get", Some(prompt.name));
+        let outcome = match self.ask_and_call(call, hooks, &returned, &context).await? {
             Answered::Outcome(outcome) => *outcome,
             Answered::Required(required) => return Ok(required.into()),
         };

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use toolhost::SEMANTIC_READ_TOOLS;
-use toolhost::{Error, Host, SessionRequest, iterations_default};
+use toolhost::{Error, Host, Need, SessionRequest, iterations_default};
 use toolhost_agent::session::{AnswerForm, LoopLimits};
 use toolhost_agent::start::{BuilderTarget, StartError, Task};
 use toolhost_builder::envelope::{Mode, TargetType};
 
 use self::conduct::Conducted;
 use crate::settings::Settings;
+use crate::traces::Tracing;
 use crate::{EXIT_DENIED, Usage, model, personas, print, wire};
 
 /// The profile of sessions on workflow packages.
@@ -121,7 +122,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         Task::Workspace { .. } => "developer",
         Task::Builder(_) => BUILDER,
     };
-    let mut host = wire::open(settings).await?;
+    let tracing = Tracing::start();
+    let mut host = wire::open_observed(&settings.resolve()?, Need::Writing, &tracing.observers(None)).await?;
     // Whoever may only read has no business with the operator's model.
     host.connection().need_role(toolhost_store::Role::Editor).await?;
     wire::about_ticket(&mut host, args.ticket.clone()).await?;
@@ -144,7 +146,9 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     })?;
     let conducted = conduct::run(&host, session, None, settings.json).await;
     // Also where it failed: its commands may be under way.
-    host.close().await?;
+    let closed = host.close().await;
+    tracing.close().await;
+    closed?;
     Ok(ended(&conducted?))
 }
 
