@@ -53,6 +53,7 @@ mod record_selection;
 mod review_commands;
 mod room;
 mod serve;
+mod serve_events;
 mod serve_killed;
 mod serve_tls;
 mod serve_work;

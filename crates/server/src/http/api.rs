@@ -169,8 +169,8 @@ const ROUTES: &[Route] = &[
         method: Method::Get,
         path: "/projects/{project}/events",
         name: "events",
-        summary: "The rows of the audit as they are written, as server-sent events. `Last-Event-ID` or `after` go on after a row; without \
-                  them, it begins with what comes next",
+        summary: "The rows of the audit and the states and steps of sessions as they are written, as server-sent events. `Last-Event-ID` or \
+                  `after` go on after an event; without them, it begins with what comes next",
         right: Some(Right::Read),
         query: &[AFTER],
         body: None,

@@ -1,6 +1,6 @@
 //! Who calls: a bearer token (RFC 6750) becomes a principal.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -109,6 +109,16 @@ impl Principal {
             Proof::Oauth { expires_at_ms } => {
                 let role = self.project.people.role(self.project.id, self.grant.user_id).await;
                 self.clock.unix_ms() < *expires_at_ms && role.map_or(true, |role| role.is_some())
+            }
+        }
+    }
+
+    /// The same, by the tokens and members that may come in.
+    pub(crate) fn is_among(&self, tokens: &BTreeSet<String>, members: &BTreeSet<i64>) -> bool {
+        match &self.grant.proof {
+            Proof::Token(token) => tokens.contains(&token.id),
+            Proof::Oauth { expires_at_ms } => {
+                self.clock.unix_ms() < *expires_at_ms && members.contains(&self.grant.user_id)
             }
         }
     }

@@ -1,7 +1,7 @@
-//! What happens in a project, as it happens: the rows of its audit as server-sent events.
+//! What happens in a project, as it happens: the rows of its audit and the steps of its sessions as server-sent events.
 //!
-//! The audit is numbered, durable and one for all processes, so a number is all that a listener has to remember. One task for each project
-//! looks for new rows while anybody listens; the listeners read them from the database, so a slow one keeps nothing in memory and
+//! The stream is numbered, durable and one for all processes, so a number is all that a listener has to remember. A listener who has heard
+//! all but what has just happened is handed that; whoever is behind reads from the database, so a slow one keeps nothing in memory and
 //! misses nothing.
 
 use std::sync::Arc;
@@ -14,70 +14,80 @@ use futures::stream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use toolhost_contract::{ErrorKind, ToolError};
-use toolhost_store::Filter;
+use toolhost_store::Position;
 
-use super::audit_row::AuditRow;
 use super::auth::Principal;
+use super::ends::{Known, PAGE_EVENTS};
 use super::envelope::Reply;
 use super::routes::Asked;
+use super::told::Told;
 
-/// How often a listener hears that the connection is there, and its token is looked at again.
+/// How often a listener hears that the connection is there.
 const ALIVE_EVERY: Duration = Duration::from_secs(5);
-/// Rows that are read at once.
-const PAGE_ROWS: i64 = 100;
 /// The header with the number of the last event that was heard.
 const LAST: &str = "last-event-id";
 
 struct Listener {
     principal: Arc<Principal>,
-    /// When its token was looked at last.
-    checked: Instant,
-    /// The last row that was sent.
-    last: i64,
-    /// Keeps the task that looks.
-    _looks: Arc<watch::Sender<i64>>,
-    end: watch::Receiver<i64>,
+    /// Since when it listens.
+    since: Instant,
+    /// When something was sent last.
+    spoken: Instant,
+    /// The last event that was sent.
+    last: Position,
+    known: watch::Receiver<Known>,
 }
 
 impl Listener {
     /// The next part of the stream; `None` at its end.
     async fn next(&mut self) -> Option<Bytes> {
+        let part = self.part().await;
+        self.spoken = Instant::now();
+        part
+    }
+
+    async fn part(&mut self) -> Option<Bytes> {
         loop {
-            if self.checked.elapsed() >= ALIVE_EVERY {
-                self.checked = Instant::now();
-                if !self.principal.is_valid().await {
-                    return None;
-                }
+            let known = self.known.borrow_and_update().clone();
+            if known.callers.at > self.since && !self.principal.is_among(&known.callers.tokens, &known.callers.members)
+            {
+                return None;
             }
-            if *self.end.borrow_and_update() > self.last {
-                return self.rows().await;
+            if known.end.number() > self.last.number() {
+                return self.events(&known).await;
             }
             tokio::select! {
-                changed = self.end.changed() => changed.ok()?,
+                changed = self.known.changed() => changed.ok()?,
                 // A comment, which every reader passes over.
-                () = tokio::time::sleep(ALIVE_EVERY) => return Some(Bytes::from_static(b":\n\n")),
+                () = tokio::time::sleep_until(self.spoken + ALIVE_EVERY) => return Some(Bytes::from_static(b":\n\n")),
             }
         }
     }
 
-    async fn rows(&mut self) -> Option<Bytes> {
-        let filter = Filter { after_seq: self.last, limit: PAGE_ROWS, ..Filter::default() };
-        let rows = match self.principal.project.reader.audit(self.principal.project.id, &filter).await {
-            Ok(rows) => rows,
+    async fn events(&mut self, known: &Known) -> Option<Bytes> {
+        if self.last.number() >= known.latest_after.number() {
+            return Some(self.tell(&known.latest));
+        }
+        let project = &self.principal.project;
+        let read = project.reader.stream(project.id, self.last, PAGE_EVENTS).await.map_err(ToolError::from);
+        match read.and_then(|events| events.into_iter().map(Told::of).collect::<Result<Vec<_>, _>>()) {
+            Ok(events) => Some(self.tell(&events)),
             // The listener comes again, and asks for what came after its last.
             Err(error) => {
                 tracing::warn!(%error, "a stream of events ends");
-                return None;
+                None
             }
-        };
-        let mut text = String::new();
-        for row in rows {
-            self.last = row.seq;
-            let (seq, event) = (row.seq, row.event.clone());
-            let row = serde_json::to_string(&AuditRow::of(row)).ok()?;
-            text.push_str(&format!("id: {seq}\nevent: {event}\ndata: {row}\n\n"));
         }
-        Some(Bytes::from(text))
+    }
+
+    /// The text of what it has not heard.
+    fn tell(&mut self, events: &[Told]) -> Bytes {
+        let heard = self.last.number();
+        let fresh: Vec<&Told> = events.iter().filter(|event| event.position.number() > heard).collect();
+        if let Some(last) = fresh.last() {
+            self.last = last.position;
+        }
+        fresh.iter().map(|event| event.text.as_str()).collect::<String>().into()
     }
 }
 
@@ -93,12 +103,12 @@ pub(crate) async fn stream(asked: Asked) -> Result<Reply, ToolError> {
             }
             None => asked.number("after")?,
         };
-    let (looks, end) = asked.ends.follow(&project).await?;
+    let (since, known) = (Instant::now(), asked.ends.follow(&project).await?);
     let last = match heard {
-        Some(heard) => heard,
-        None => project.reader.audit_end(project.id).await?,
+        Some(heard) => project.reader.position(project.id, heard).await?,
+        None => project.reader.stream_end(project.id).await?,
     };
-    let listener = Listener { principal: asked.principal, checked: Instant::now(), last, _looks: looks, end };
+    let listener = Listener { principal: asked.principal, since, spoken: since, last, known };
     let stopped = asked.life.clone();
     let parts = stream::unfold((listener, stopped), |(mut listener, stopped)| async move {
         tokio::select! {

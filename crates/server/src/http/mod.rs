@@ -22,6 +22,7 @@ mod routes;
 mod scrape;
 mod sessions;
 mod token;
+mod told;
 mod visitors;
 mod work;
 
