@@ -55,6 +55,7 @@ mod room;
 mod serve;
 mod serve_events;
 mod serve_killed;
+mod serve_lasts;
 mod serve_tls;
 mod serve_work;
 mod served;

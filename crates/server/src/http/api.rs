@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::{Call, CallId, Caller, CallerKind, ErrorKind, Scope, ToolError, ToolSummary, canonical_json};
+use toolhost_contract::{
+    Call, CallId, Caller, CallerKind, ErrorKind, Outcome, Scope, ToolError, ToolSummary, canonical_json,
+};
 use toolhost_host::{Decision, Hooks, PERMIT_LIVES_MS_DEFAULT, Person, Standing, ask_id, ask_number};
 use toolhost_store::{Claim, Filter, KeyedCall};
 
@@ -27,6 +29,8 @@ use super::token::Right;
 const KEY: &str = "idempotency-key";
 /// How often it is looked for the answer of a call that is waited for.
 const KEYED_PAUSE: Duration = Duration::from_millis(100);
+/// How long it is tried to store the answer of such a call.
+const KEYED_STORE_MAX: Duration = Duration::from_secs(10);
 /// Rows of a page where nobody says how many.
 const PAGE_DEFAULT: i64 = 50;
 /// Most rows of a page.
@@ -459,10 +463,7 @@ async fn make_keyed(principal: &Principal, call: Call, wait: Duration) -> Result
     match settled(project, &keyed, wait).await? {
         Claim::First => {
             let outcome = project.gate.call(call, Hooks::default()).await;
-            let (status, text) = told(&outcome);
-            if let Err(error) = project.keyed_calls.answered(&keyed, status.as_u16(), &text).await {
-                tracing::error!(%error, call = %keyed.call_id, "the answer of a call with an Idempotency-Key could not be stored");
-            }
+            store_answer(project, &keyed, &outcome).await;
             Ok(Reply::Outcome(Box::new(outcome)))
         }
         Claim::Answered { status, answer } => {
@@ -473,6 +474,19 @@ async fn make_keyed(principal: &Principal, call: Call, wait: Duration) -> Result
             Err(ToolError::new(ErrorKind::Conflict, "this Idempotency-Key is the number of another call")
                 .hint("choose a new UUID for each call"))
         }
+    }
+}
+
+/// Stores an answer before it is given, so that it is given again to whoever asks again. A database that is restarted is waited for.
+async fn store_answer(project: &OpenProject, keyed: &KeyedCall, outcome: &Outcome) {
+    let (status, text) = told(outcome);
+    let until = Instant::now() + KEYED_STORE_MAX;
+    while let Err(error) = project.keyed_calls.answered(keyed, status.as_u16(), &text).await {
+        if Instant::now() >= until {
+            tracing::error!(%error, call = %keyed.call_id, "the answer of a call with an Idempotency-Key could not be stored");
+            return;
+        }
+        tokio::time::sleep(KEYED_PAUSE).await;
     }
 }
 

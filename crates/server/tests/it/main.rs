@@ -15,5 +15,6 @@ mod metrics;
 mod oauth;
 mod openapi;
 mod rig;
+mod strangers;
 mod tenants;
 mod tokens;
