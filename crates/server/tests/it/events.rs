@@ -78,6 +78,10 @@ async fn session(rig: &Rig, token: &str) {
     let call = json!({ "callId": "c", "tool": "file_write", "ok": true, "content": "what was answered", "ms": 1 });
     held.keep("call_0_0", call, None).await.unwrap();
     held.release(SessionState::Failed, Some("MODEL_FAILED")).await.unwrap();
+    // Four events of one commit, so that a listener can begin among what was read at once.
+    let steps = ["a", "b", "c"].map(|step| (step.to_owned(), json!({}))).to_vec();
+    let other = NewSession { id: "as_1".to_owned(), steps, ..new };
+    store.sessions().create(&other).await.unwrap();
 }
 
 #[tokio::test]
@@ -85,11 +89,12 @@ async fn steps_of_sessions_are_in_the_stream_and_a_listener_goes_on_after_each_e
     for engine in engines() {
         let rig = Rig::start(vec![asking_nobody(engine.builder())], HttpLimits::default()).await;
         let token = rig.token(&["call", "read"]).await;
-        session(&rig, &token).await;
         let mut all = listen(&rig, &token, &format!("{EVENTS}?after=0"), None).await;
-        let (text, heard) = all.until("id: 8\n").await;
+        assert!(all.until("text/event-stream").await.1);
+        session(&rig, &token).await;
+        let (text, heard) = all.until("id: 12\n").await;
         assert!(heard, "{engine}: {text}");
-        let text = format!("{text}{}", all.until("MODEL_FAILED").await.0);
+        assert_eq!(ids(&text), (1..=12).collect::<Vec<_>>(), "{engine}");
         let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("event: ")).take(8).collect();
         let expected = ["session", "step", "session", "step", "started", "finished", "step", "session"];
         assert_eq!(names, expected, "{engine}: {text}");
@@ -102,11 +107,11 @@ async fn steps_of_sessions_are_in_the_stream_and_a_listener_goes_on_after_each_e
         ] {
             assert!(text.contains(part), "{engine}: {part}: {text}");
         }
-        for last in 0..8 {
+        for last in 0..12 {
             let mut again = listen(&rig, &token, EVENTS, Some(&last.to_string())).await;
-            let (text, heard) = again.until("id: 8\n").await;
+            let (text, heard) = again.until("id: 12\n").await;
             assert!(heard, "{engine}: after {last}: {text}");
-            assert_eq!(ids(&text), (last + 1..=8).collect::<Vec<_>>(), "{engine}");
+            assert_eq!(ids(&text), (last + 1..=12).collect::<Vec<_>>(), "{engine}");
         }
     }
 }
