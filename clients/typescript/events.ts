@@ -2,8 +2,8 @@
 
 import type { components } from "./schema.d.ts";
 
-/** A row of the audit. `event` says which kind it is, and so which fields its `body` has. */
-export type AuditRow = components["schemas"]["AuditRow"];
+/** A row of the audit, or what happened to a session. `event` says which kind it is, and so which fields it has. */
+export type Event = components["schemas"]["Event"];
 
 /** Yields the data of each event of a stream, until the stream ends or nobody wants more of it. */
 export async function* events<T>(stream: ReadableStream<Uint8Array>): AsyncGenerator<T> {

@@ -13,7 +13,7 @@ import { env } from "node:process";
 
 import createClient from "openapi-fetch";
 
-import { type AuditRow, events } from "./events.ts";
+import { type Event, events } from "./events.ts";
 import type { components, paths } from "./schema.d.ts";
 
 /** What an answer may be: data of a success, or an error. */
@@ -100,8 +100,8 @@ const stream = await person.GET("/api/v1/projects/{project}/events", {
   signal: stop.signal,
 });
 assert(stream.data);
-const seen = new Set<AuditRow["event"]>();
-for await (const row of events<AuditRow>(stream.data)) {
+const seen = new Set<Event["event"]>();
+for await (const row of events<Event>(stream.data)) {
   seen.add(row.event);
   switch (row.event) {
     case "started":

@@ -29,9 +29,36 @@ pub(crate) struct Arguments {
     /// How many random chains of change sets are compared with a model, on each engine.
     #[arg(long, default_value_t = 1000)]
     chains: u32,
+    /// How many random requests for what is somebody else's a server over HTTP is asked.
+    #[arg(long, default_value_t = 10_000)]
+    requests: u32,
+    /// How many calls a server answers over HTTP, with memory that stays as it is.
+    #[arg(long, default_value_t = 1_000_000)]
+    calls: u32,
+    /// How often PostgreSQL is restarted under a server that answers calls.
+    #[arg(long, default_value_t = 20)]
+    restarts: u32,
     /// How many times the whole suite runs after that.
     #[arg(long, default_value_t = 0)]
     suites: u32,
+}
+
+impl Arguments {
+    /// How much of each kind was run.
+    fn told(&self) -> String {
+        let counts = [
+            (self.crashes, "crashes"),
+            (self.races, "rounds of races"),
+            (self.cases, "inputs of each property"),
+            (self.commands, "shell commands"),
+            (self.chains, "chains of change sets"),
+            (self.requests, "random requests"),
+            (self.restarts, "restarts of PostgreSQL"),
+            (self.calls, "calls over HTTP"),
+            (self.suites, "suites"),
+        ];
+        counts.map(|(count, what)| format!("{count} {what}")).join(", ")
+    }
 }
 
 /// What is not run with the others, for what it needs.
@@ -54,13 +81,28 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     if let Some(Alone::Cgroup(arguments)) = &arguments.alone {
         return vm::run(root, arguments);
     }
+    for soak in soaks(arguments).iter().chain(&over_http(arguments)).chain(&[suite(arguments)]) {
+        for round in 1..=soak.rounds {
+            println!("{}", shell::bold(&format!("== {}, round {round} of {}", soak.name, soak.rounds)));
+            let status = shell::cargo(root).args(soak.cargo).envs(soak.environment.iter().cloned()).status()?;
+            if !status.success() {
+                println!("soak: {} failed in round {round}", soak.name);
+                return Ok(ExitCode::from(shell::exit_code(status)));
+            }
+        }
+    }
+    println!("soak: {} passed", arguments.told());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn soaks(arguments: &Arguments) -> Vec<Soak> {
     let crashes = |name, cargo| Soak {
         name,
         cargo,
         rounds: u32::from(arguments.crashes > 0),
         environment: vec![("TOOLHOST_CRASH_ROUNDS", arguments.crashes.to_string())],
     };
-    let soaks = [
+    vec![
         // Of hosts, and of hosts with approved calls.
         crashes("kill -9", &["test", "--locked", "-p", "toolhost-cli", "--test", "it", "--", "crash::", "--nocapture"]),
         crashes(
@@ -101,26 +143,58 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
             rounds: u32::from(arguments.chains > 0),
             environment: vec![("TOOLHOST_CHAIN_ROUNDS", arguments.chains.to_string())],
         },
+    ]
+}
+
+/// Of a server over HTTP.
+fn over_http(arguments: &Arguments) -> Vec<Soak> {
+    vec![
         Soak {
-            name: "suite",
-            cargo: &["test", "--workspace", "--locked", "--quiet"],
-            rounds: arguments.suites,
-            environment: Vec::new(),
+            name: "requests for what is somebody else's",
+            cargo: &["test", "--locked", "-p", "toolhost-server", "--test", "it", "--", "strangers::", "--nocapture"],
+            rounds: u32::from(arguments.requests > 0),
+            environment: vec![("TOOLHOST_HTTP_REQUESTS", arguments.requests.to_string())],
         },
-    ];
-    for soak in &soaks {
-        for round in 1..=soak.rounds {
-            println!("{}", shell::bold(&format!("== {}, round {round} of {}", soak.name, soak.rounds)));
-            let status = shell::cargo(root).args(soak.cargo).envs(soak.environment.iter().cloned()).status()?;
-            if !status.success() {
-                println!("soak: {} failed in round {round}", soak.name);
-                return Ok(ExitCode::from(shell::exit_code(status)));
-            }
-        }
+        Soak {
+            name: "restarts of PostgreSQL",
+            cargo: &[
+                "test",
+                "--locked",
+                "-p",
+                "toolhost-cli",
+                "--test",
+                "it",
+                "--",
+                "serve_lasts::a_server_whose",
+                "--nocapture",
+            ],
+            rounds: u32::from(arguments.restarts > 0),
+            environment: vec![("TOOLHOST_RESTARTS", arguments.restarts.to_string())],
+        },
+        Soak {
+            name: "calls over HTTP",
+            cargo: &[
+                "test",
+                "--locked",
+                "-p",
+                "toolhost-cli",
+                "--test",
+                "it",
+                "--",
+                "serve_lasts::the_memory",
+                "--nocapture",
+            ],
+            rounds: u32::from(arguments.calls > 0),
+            environment: vec![("TOOLHOST_HTTP_CALLS", arguments.calls.to_string())],
+        },
+    ]
+}
+
+fn suite(arguments: &Arguments) -> Soak {
+    Soak {
+        name: "suite",
+        cargo: &["test", "--workspace", "--locked", "--quiet"],
+        rounds: arguments.suites,
+        environment: Vec::new(),
     }
-    println!(
-        "soak: {} crashes, {} rounds of races, {} inputs of each property, {} shell commands, {} chains of change sets, {} suites passed",
-        arguments.crashes, arguments.races, arguments.cases, arguments.commands, arguments.chains, arguments.suites
-    );
-    Ok(ExitCode::SUCCESS)
 }

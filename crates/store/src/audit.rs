@@ -17,7 +17,7 @@ use toolhost_contract::{CallId, Clock, Trace};
 
 use self::writer::{Waiter, Writer};
 use crate::ask::AskChange;
-use crate::db::Db;
+use crate::db::{Db, Tx};
 use crate::error::{Error, Result};
 use crate::host_name::HostName;
 use crate::presence::Presence;
@@ -205,6 +205,11 @@ fn writable(mut entry: Entry) -> Entry {
         entry.call_id = CallId::new(clean(entry.call_id.as_str()));
     }
     entry
+}
+
+/// The number of the last row of a project's audit. Nobody adds one until the transaction has ended.
+pub(crate) async fn lock_head(tx: &mut Tx, project: i64) -> Result<i64> {
+    Ok(rows::head(tx, project).await?.seq)
 }
 
 fn gone() -> Error {

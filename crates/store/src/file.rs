@@ -26,6 +26,10 @@ pub(crate) struct DatabaseFile {
     used: Mutex<Used>,
 }
 
+/// When the log was written last, and how long it is. Each commit is written to it. Nobody may open the index to look there: SQLite's
+/// locks on a file are this process's, and closing any handle of the file lets go of them.
+pub(crate) type LogMark = (i64, i64, u64);
+
 /// A device and an inode.
 type Identity = (u64, u64);
 
@@ -71,6 +75,11 @@ impl DatabaseFile {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// `None` where there is no log.
+    pub(crate) fn log_mark(&self) -> Option<LogMark> {
+        std::fs::metadata(&self.beside[0]).ok().map(|log| (log.mtime(), log.mtime_nsec(), log.len()))
     }
 
     pub(crate) fn folder(&self) -> &Path {

@@ -30,8 +30,10 @@ mod reader;
 mod server;
 pub mod sessions;
 mod sqlite_pool;
+mod stream;
 mod subject;
 mod tokens;
+mod wakes;
 
 pub use ask::{Ask, AskChange, AskKind, AskLimits, AskPage, AskState, AskSummary, NewAsk, NewPermit, Permit};
 pub use asks::{Asks, OPEN_MAX as ASKS_OPEN_MAX};
@@ -46,5 +48,7 @@ pub use outage::Outage;
 pub use people::{Member, People, Role};
 pub use reader::{Filter, KnownProject, Problem, Reader, Row, Undecided, Verdict};
 pub use sessions::{Held, NewSession, SessionRow, SessionState, Sessions, StepRow, Steps};
+pub use stream::{Happened, Position, SessionChange, SessionEvent, StreamEvent};
 pub use subject::{Database, Subject, Subjects, Who};
 pub use tokens::{NewToken, Token, Tokens};
+pub use wakes::{Wakes, Woken};

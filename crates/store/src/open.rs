@@ -87,7 +87,8 @@ const STEPS: &[Step] = steps![
     17 "change_set_written" "0017_change_set_written.sql",
     18 "change_set_told" "0018_change_set_told.sql",
     19 "token" "0019_token.sql",
-    20 "login" "0020_login.sql",
+    20 "session_event" "0020_session_event.sql",
+    21 "login" "0021_login.sql",
 ];
 
 /// What a process keeps of a database in memory, for the next queries.

@@ -101,6 +101,10 @@ impl Reader {
         Self { db }
     }
 
+    pub(crate) fn db(&self) -> &Db {
+        &self.db
+    }
+
     /// Every project of the database, the oldest first.
     pub async fn projects(&self) -> Result<Vec<KnownProject>> {
         let text = "SELECT id, root, name, (SELECT at_ms FROM audit WHERE project_id = project.id ORDER BY seq DESC LIMIT 1) AS last_ms

@@ -114,6 +114,10 @@ impl SqlitePool {
         }
     }
 
+    pub(crate) fn file(&self) -> Arc<DatabaseFile> {
+        Arc::clone(&self.file)
+    }
+
     /// The state folder, where the log of this database is no longer in it.
     pub(crate) fn folder_without_log(&self) -> Option<&Path> {
         self.file.log_is_gone().then(|| self.file.folder())

@@ -3,6 +3,7 @@
 //! A token belongs to one project, one user and some profiles. Its secret has 256 random bits and is kept as its SHA-256: it is no
 //! password that could be guessed, so nothing slower is needed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -116,6 +117,15 @@ impl Tokens {
         );
         let query = sql_of(text).bind(token.project_id).bind(&token.id).bind(self.clock.unix_ms());
         Ok(!query.read(&self.db).await?.is_empty())
+    }
+
+    /// The ids of all that open their project now.
+    pub async fn valid_ids(&self, project: i64) -> Result<BTreeSet<String>> {
+        let text = format!(
+            "SELECT t.id AS id FROM token t JOIN member m ON {IS_MEMBER} WHERE t.project_id = $1 AND {HOLDS} $2"
+        );
+        let rows = sql_of(text).bind(project).bind(self.clock.unix_ms()).read(&self.db).await?;
+        rows.iter().map(|row| row.get("id")).collect()
     }
 
     /// All of a project, the newest first.

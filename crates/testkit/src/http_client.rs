@@ -87,6 +87,48 @@ impl HttpStream {
     }
 }
 
+/// A connection that is kept, for one request after the other.
+pub struct HttpConnection {
+    stream: TcpStream,
+    read: Vec<u8>,
+}
+
+impl HttpConnection {
+    pub async fn open(address: SocketAddr) -> std::io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, read: Vec::new() })
+    }
+
+    /// A request, and its answer, which must say how long it is.
+    pub async fn ask(
+        &mut self,
+        asked: (&str, &str),
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> std::io::Result<HttpReply> {
+        let headers: Vec<_> = [("connection", "keep-alive")].iter().chain(headers).copied().collect();
+        self.stream.write_all(request(asked, &headers, body).as_bytes()).await?;
+        loop {
+            if let Some((reply, length)) = whole(&self.read) {
+                self.read.drain(..length);
+                return Ok(reply);
+            }
+            if self.stream.read_buf(&mut self.read).await? == 0 {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+}
+
+/// An answer that is whole, and how many bytes it has.
+fn whole(read: &[u8]) -> Option<(HttpReply, usize)> {
+    let head = read.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    let length: usize = parse(&read[..head]).header("content-length")?.parse().ok()?;
+    let end = head + length;
+    (read.len() >= end).then(|| (parse(&read[..end]), end))
+}
+
 /// One request on a connection of its own.
 pub async fn http(
     address: SocketAddr,

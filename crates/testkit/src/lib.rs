@@ -33,14 +33,16 @@ pub use collector::{Answers, CollectorServer, Posted};
 pub use fence::{be_the_fence, fence_helper};
 pub use git_server::{HttpGit, Repositories, Request, SshGit};
 pub use house::{House, HouseBuilder, SUBJECTS, USER, every_tool};
-pub use http_client::{HttpReply, HttpStream, TestSocket, TestStream, http, http_bytes, request, try_http};
+pub use http_client::{
+    HttpConnection, HttpReply, HttpStream, TestSocket, TestStream, http, http_bytes, request, try_http,
+};
 pub use json_server::JsonServer;
 pub use mcp::{Era, McpProcess};
 pub use model_server::{Fault, ModelFormat, ModelRequest, ModelServer, Tokens, Turn};
 pub use people::{SaysNo, SaysYes, Voice, said};
 pub use postgres::Postgres;
 pub use program::{Program, Ran, environments_with, processes_named, until};
-pub use seed::Seed;
+pub use seed::{Seed, rounds};
 pub use token_key::{TokenKey, base64_url};
 pub use toolhost_tools::PROFILES;
 pub use workspace::TempWorkspace;

@@ -136,6 +136,11 @@ impl Postgres {
         assert!(failure.is_none(), "{}", failure.unwrap_or_default());
     }
 
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.folder().join("log")).unwrap()).into_owned()
+    }
+
     /// What belongs to the server lies below it, and its processes have it in their command lines.
     pub fn folder(&self) -> &Path {
         self.folder.path()

@@ -27,3 +27,8 @@ impl Seed {
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % end.max(1)
     }
 }
+
+/// How many rounds of something this run has: what the variable says, or so many.
+pub fn rounds(variable: &str, usual: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}

@@ -1,9 +1,11 @@
-//! Our server over HTTP: a client by hand, on connections that are kept.
+//! Servers over HTTP, ours and peers: a client by hand, on connections that are kept.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -15,35 +17,57 @@ use crate::shell;
 /// The newest protocol, which needs no session.
 const STATELESS: &str = "2026-07-28";
 const SESSIONS: &str = "2025-11-25";
+/// No event takes longer.
+const EVENT_MAX: Duration = Duration::from_secs(10);
 
 /// A server, and tokens for it. Dropped, it ends.
 pub(crate) struct HttpServer {
     child: Child,
     address: String,
     tokens: Vec<String>,
+    /// The project's key.
+    project: String,
 }
 
 /// A connection that is kept.
 pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
-    token: String,
+    path: &'static str,
+    /// Headers of each request.
+    headers: String,
+}
+
+/// Hears the events of a project. Dropped, it goes on until its server ends.
+pub(crate) struct Subscriber {
+    heard: Receiver<(String, Instant)>,
 }
 
 impl HttpServer {
     /// Serves the pages to so many tokens.
     pub(crate) fn start(stage: &Stage, tokens: usize) -> Result<Self> {
+        Self::start_on(stage, tokens, None)
+    }
+
+    /// The same with this PostgreSQL database.
+    pub(crate) fn start_on(stage: &Stage, tokens: usize, database: Option<&str>) -> Result<Self> {
         let (root, state) = (stage.playground.pages(), stage.playground.state("http"));
         let ours = || {
             let mut command = Command::new(&stage.program);
-            command.arg("--root").arg(&root).arg("--state").arg(&state).arg("--json");
+            command.arg("--root").arg(&root).arg("--json");
+            match database {
+                Some(url) => command.arg("--database").arg(url),
+                None => command.arg("--state").arg(&state),
+            };
             command
         };
-        let token = |number: usize| -> Result<String> {
+        let mut project = String::new();
+        let mut token = |number: usize| -> Result<String> {
             let made = shell::stdout_of(ours().args(["token", "create", &format!("bench-{number}")]))?;
             let made: Value = serde_json::from_str(&made).context("the token")?;
+            made["project"].as_str().context("there is no project")?.clone_into(&mut project);
             Ok(made["token"].as_str().context("there is no token")?.to_owned())
         };
-        let tokens = (0..tokens).map(token).collect::<Result<Vec<_>>>()?;
+        let tokens = (0..tokens).map(&mut token).collect::<Result<Vec<_>>>()?;
         let mut child = ours().args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn()?;
         let mut said = BufReader::new(child.stdout.take().context("its output was piped above")?);
         let mut text = String::new();
@@ -54,14 +78,55 @@ impl HttpServer {
             }
         };
         let address = told["address"].as_str().context("the server says no address")?.to_owned();
-        Ok(Self { child, address, tokens })
+        Ok(Self { child, address, tokens, project })
     }
 
     pub(crate) fn connect(&self, token: usize) -> Result<Connection> {
-        let stream = TcpStream::connect(&self.address).context("the server takes no connection")?;
-        stream.set_nodelay(true)?;
-        let token = self.tokens.get(token).context("there is no such token")?.clone();
-        Ok(Connection { stream: BufReader::new(stream), token })
+        let token = self.tokens.get(token).context("there is no such token")?;
+        Connection::open(&self.address, "/mcp", format!("authorization: Bearer {token}\r\n"))
+    }
+
+    /// Hears what happens from now on.
+    pub(crate) fn subscribe(&self) -> Result<Subscriber> {
+        let mut stream = TcpStream::connect(&self.address).context("the server takes no connection")?;
+        let token = self.tokens.first().context("there is no token")?;
+        let path = format!("/api/v1/projects/{}/events", self.project);
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n")?;
+        let mut lines = BufReader::new(stream).lines();
+        let status = lines.next().context("the server closed the connection")??;
+        ensure!(status.contains(" 200 "), "the server answered {status:?}");
+        // After the empty line it listens.
+        for line in lines.by_ref() {
+            if line?.is_empty() {
+                break;
+            }
+        }
+        let (tell, heard) = channel();
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let at = Instant::now();
+                let Some(row) = line.strip_prefix("data: ").and_then(|row| serde_json::from_str::<Value>(row).ok())
+                else {
+                    continue;
+                };
+                let call = row["callId"].as_str().filter(|_| row["event"] == "finished");
+                if call.is_some_and(|call| tell.send((call.to_owned(), at)).is_err()) {
+                    return;
+                }
+            }
+        });
+        Ok(Subscriber { heard })
+    }
+
+    /// Makes a call over the JSON API. Its number, and when it was answered.
+    pub(crate) fn call(&self, connection: &mut Connection, tool: &str, arguments: &Value) -> Result<(String, Instant)> {
+        let body = json!({ "tool": tool, "arguments": arguments }).to_string();
+        let path = format!("/api/v1/projects/{}/calls", self.project);
+        let (_, answer, _) = connection.send(&path, &body, &[])?;
+        let at = Instant::now();
+        let answer: Value = serde_json::from_str(&answer)?;
+        ensure!(answer["ok"] == true, "`{tool}` did not run: {answer:.300}");
+        Ok((answer["meta"]["callId"].as_str().context("the answer names no call")?.to_owned(), at))
     }
 
     /// Resident memory, KiB.
@@ -80,7 +145,44 @@ impl Drop for HttpServer {
     }
 }
 
+impl Subscriber {
+    /// When the end of a call was heard.
+    pub(crate) fn heard(&self, call: &str) -> Result<Instant> {
+        loop {
+            let (heard, at) = self.heard.recv_timeout(EVENT_MAX).context("the event was not heard")?;
+            if heard == call {
+                return Ok(at);
+            }
+        }
+    }
+}
+
 impl Connection {
+    fn open(address: &str, path: &'static str, headers: String) -> Result<Self> {
+        let stream = TcpStream::connect(address).context("the server takes no connection")?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream: BufReader::new(stream), path, headers })
+    }
+
+    /// A connection to a peer with a session of its own.
+    pub(crate) fn to_peer(address: &str, path: &'static str) -> Result<Self> {
+        let mut connection = Self::open(address, path, String::new())?;
+        let session = connection.open_session()?;
+        connection.headers = format!("mcp-session-id: {session}\r\nmcp-protocol-version: {SESSIONS}\r\n");
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        connection.post(&initialized.to_string(), &[])?;
+        Ok(connection)
+    }
+
+    /// Calls a peer's tool.
+    pub(crate) fn call_peer(&mut self, tool: &str, arguments: &Value) -> Result<Duration> {
+        let (_, body, took) =
+            self.post(&message("tools/call", &json!({ "name": tool, "arguments": arguments })), &[])?;
+        let is_answered = body.contains("\"content\"") && !body.contains("\"isError\":true");
+        ensure!(is_answered, "the peer did not run `{tool}`: {body:.300}");
+        Ok(took)
+    }
+
     /// Reads a file by a call without a session.
     pub(crate) fn read(&mut self, path: &str) -> Result<Duration> {
         let meta = json!({
@@ -95,20 +197,26 @@ impl Connection {
         Ok(took)
     }
 
-    /// Opens a session, and leaves it.
-    pub(crate) fn open_session(&mut self) -> Result<()> {
+    /// Opens a session, and leaves it. Its number.
+    pub(crate) fn open_session(&mut self) -> Result<String> {
         let client = json!({ "name": "toolhost-bench", "version": "1" });
         let params = json!({ "protocolVersion": SESSIONS, "capabilities": {}, "clientInfo": client });
         let (head, body, _) = self.post(&message("initialize", &params), &[])?;
-        ensure!(head.to_ascii_lowercase().contains("mcp-session-id:"), "no session was opened: {body:.300}");
-        Ok(())
+        let named = head.lines().filter_map(|line| line.split_once(':'));
+        let session =
+            named.filter(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id")).map(|(_, id)| id.trim()).next();
+        Ok(session.with_context(|| format!("no session was opened: {body:.300}"))?.to_owned())
     }
 
     fn post(&mut self, message: &str, headers: &[(&str, &str)]) -> Result<(String, String, Duration)> {
+        self.send(self.path, message, headers)
+    }
+
+    fn send(&mut self, path: &str, message: &str, headers: &[(&str, &str)]) -> Result<(String, String, Duration)> {
         let mut request = format!(
-            "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: application/json, \
-             text/event-stream\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n",
-            self.token,
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: application/json, \
+             text/event-stream\r\n{}content-length: {}\r\n",
+            self.headers,
             message.len()
         );
         for (name, value) in headers {
@@ -155,7 +263,7 @@ impl Connection {
             body.resize(length, 0);
             self.stream.read_exact(&mut body)?;
         }
-        if !head.contains(" 200 ") {
+        if !head.contains(" 200 ") && !head.contains(" 202 ") {
             bail!("the server answered {head:?}: {:.300}", String::from_utf8_lossy(&body));
         }
         Ok((head, String::from_utf8(body)?))

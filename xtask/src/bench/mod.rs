@@ -7,6 +7,7 @@
 mod agent;
 mod client;
 mod http;
+mod http_rows;
 mod packages;
 mod peers;
 mod people;
@@ -58,12 +59,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
         Some(program) => fs::canonicalize(program)?,
         None => build(root, &["--package", "toolhost-cli"], "dist/toolhost")?,
     };
-    let fence_cost =
-        build(root, &["--package", "toolhost-sandbox", "--example", "fence_cost"], "dist/examples/fence_cost")?;
     let stage = Stage {
         root: root.to_owned(),
         program,
-        fence_cost,
         peers: Peers::find(&folder),
         playground: Playground::make()?,
         shelves: Shelves::default(),

@@ -15,6 +15,12 @@ const NODE_VERSION: &str = "2026.8.31";
 const RUST_PACKAGE: &str = "rust-mcp-filesystem";
 const RUST_VERSION: &str = "0.4.5";
 
+/// A gateway that serves a server on stdio over HTTP.
+const PROXY_PACKAGE: &str = "mcp-proxy";
+const PROXY_VERSION: &str = "0.6.0";
+/// The framework for servers in Python.
+const FASTMCP: &str = "fastmcp==4.2.3";
+
 /// The loop of adk-rust, beside its example.
 const ADK_LOOP: &str = "loop_cost";
 /// Other loops with tools.
@@ -28,6 +34,9 @@ pub(crate) struct Peers {
     adk: Result<PathBuf, String>,
     /// A Python with the other loops.
     python: Result<PathBuf, String>,
+    proxy: Result<PathBuf, String>,
+    /// A Python with fastmcp.
+    fastmcp: Result<PathBuf, String>,
 }
 
 impl Peers {
@@ -40,13 +49,16 @@ impl Peers {
             rust: installed(folder.join("bin").join(RUST_PACKAGE), RUST_PACKAGE),
             adk: installed(folder.join("bin").join(ADK_LOOP), "adk-rust's loop"),
             python: installed(folder.join("loops/bin/python"), "a Python with openai-agents and pydantic-ai"),
+            proxy: installed(folder.join("bin").join(PROXY_PACKAGE), PROXY_PACKAGE),
+            fastmcp: installed(folder.join("fastmcp/bin/python"), "a Python with fastmcp"),
             ripgrep: if shell::has_program("rg") { Ok(()) } else { Err("ripgrep (`rg`) is missing".to_owned()) },
         }
     }
 
     /// What is said about those that were not found.
     pub(crate) fn missing(&self) -> Vec<&str> {
-        let said = [&self.node, &self.rust, &self.adk, &self.python].map(|found| found.as_ref().err());
+        let said = [&self.node, &self.rust, &self.adk, &self.python, &self.proxy, &self.fastmcp]
+            .map(|found| found.as_ref().err());
         let said = said.into_iter().chain([self.ripgrep.as_ref().err()]);
         said.flatten().map(String::as_str).collect()
     }
@@ -58,6 +70,18 @@ impl Peers {
 
     pub(crate) fn rust_server(&self, root: &Path) -> Option<Server> {
         Some(Server::new(RUST_PACKAGE, self.rust.as_ref().ok()?).arg(root))
+    }
+
+    /// The gateway, and the server that it is to start.
+    pub(crate) fn mcp_proxy(&self) -> Option<(PathBuf, PathBuf)> {
+        Some((self.proxy.as_ref().ok()?.clone(), self.rust.as_ref().ok()?.clone()))
+    }
+
+    /// A server of fastmcp's: `PORT`.
+    pub(crate) fn fastmcp_server(&self, root: &Path) -> Option<Command> {
+        let mut command = Command::new(self.fastmcp.as_ref().ok()?);
+        command.arg(root.join("xtask/src/bench/fastmcp_server.py"));
+        Some(command)
     }
 
     /// adk-rust's loop with a tool in memory: `URL STEPS`.
@@ -95,7 +119,15 @@ pub(crate) fn install(root: &Path, folder: &Path) -> Result<()> {
     let mut cargo = shell::cargo(root);
     cargo.args(["install", "--locked", "--bin", ADK_LOOP, "--path", "examples/adk", "--root"]).arg(folder);
     shell::must_run(&mut cargo)?;
-    let loops = folder.join("loops");
-    shell::must_run(Command::new("python3").args(["-m", "venv"]).arg(&loops))?;
-    shell::must_run(Command::new(loops.join("bin/pip")).args(["install", "--quiet"]).args(PYTHON_LOOPS))
+    // What it can do besides is neither built nor measured.
+    let mut cargo = shell::cargo(root);
+    cargo.args(["install", "--locked", "--no-default-features", PROXY_PACKAGE, "--version", PROXY_VERSION, "--root"]);
+    shell::must_run(cargo.arg(folder))?;
+    install_python(&folder.join("fastmcp"), &[FASTMCP])?;
+    install_python(&folder.join("loops"), &PYTHON_LOOPS)
+}
+
+fn install_python(folder: &Path, packages: &[&str]) -> Result<()> {
+    shell::must_run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+    shell::must_run(Command::new(folder.join("bin/pip")).args(["install", "--quiet"]).args(packages))
 }

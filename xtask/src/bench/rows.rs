@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::bench::client::{Client, Server};
 use crate::bench::http::{Connection, HttpServer};
+use crate::bench::http_rows::{self, HttpPeer};
 use crate::bench::packages::{self, Packages};
 use crate::bench::peers::Peers;
 use crate::bench::people;
@@ -22,8 +23,8 @@ use crate::bench::{agent, build};
 const FULL: &[&str] = &[];
 
 const STARTS: usize = 15;
-const READS: usize = 2_000;
-const READS_PER_TURN: usize = 250;
+pub(crate) const READS: usize = 2_000;
+pub(crate) const READS_PER_TURN: usize = 250;
 const WINDOW: usize = 64;
 const WALKS: usize = 30;
 const SPAWNS: usize = 60;
@@ -31,12 +32,12 @@ const FENCE_ROUNDS: &str = "150";
 /// Rounds of calls over records.
 const RECORD_CALLS: usize = 40;
 /// Calls before the first that counts: caches fill, pools open.
-const WARM_UP: usize = 20;
+pub(crate) const WARM_UP: usize = 20;
 /// A host is idle when it was asked nothing for a second, and has given back what it does not need then.
 const IDLE: Duration = Duration::from_secs(2);
 
 /// Connections that read at once.
-const HTTP_CONNECTIONS: usize = 16;
+pub(crate) const HTTP_CONNECTIONS: usize = 16;
 const IDLE_SESSIONS: usize = 1_000;
 /// Each token may have 64 sessions.
 const SESSION_TOKENS: usize = 20;
@@ -55,8 +56,6 @@ pub(crate) struct Stage {
     /// Of the repository.
     pub(crate) root: PathBuf,
     pub(crate) program: PathBuf,
-    /// The sandbox's own measurement of its fence.
-    pub(crate) fence_cost: PathBuf,
     pub(crate) peers: Peers,
     pub(crate) playground: Playground,
     pub(crate) shelves: Shelves,
@@ -64,6 +63,11 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
+    /// The sandbox's own measurement of its fence, built when it is first asked for.
+    fn fence_cost(&self) -> Result<PathBuf> {
+        build(&self.root, &["--package", "toolhost-sandbox", "--example", "fence_cost"], "dist/examples/fence_cost")
+    }
+
     /// The agent's own measurement, built when it is first asked for.
     pub(crate) fn loop_cost(&self) -> Result<PathBuf> {
         build(&self.root, &["--package", "toolhost-cli", "--example", "loop_cost"], "dist/examples/loop_cost")
@@ -91,7 +95,7 @@ struct Plan {
 }
 
 #[rustfmt::skip]
-const PLANS: [Plan; 40] = [
+const PLANS: [Plan; 46] = [
     Plan { what: "start to tools/list", unit: Unit::Milliseconds, measure: start,
         budgets: &[Budget::OursMax(15.0), Budget::RatioMax(0.1)] },
     Plan { what: "file_read 4 KiB, median", unit: Unit::Milliseconds, measure: read,
@@ -103,6 +107,18 @@ const PLANS: [Plan; 40] = [
         budgets: &[Budget::AddedMax(0.15)] },
     Plan { what: "file_read 4 KiB over HTTP, 16 connections", unit: Unit::PerSecond, measure: reads_over_http,
         budgets: &[Budget::OursMin(8000.0)] },
+    Plan { what: "file_read over HTTP beside mcp-proxy", unit: Unit::Milliseconds, measure: |stage| http_rows::read_beside(stage, HttpPeer::McpProxy),
+        budgets: &[Budget::RatioMax(1.0)] },
+    Plan { what: "file_read over HTTP beside fastmcp", unit: Unit::Milliseconds, measure: |stage| http_rows::read_beside(stage, HttpPeer::Fastmcp),
+        budgets: &[Budget::RatioMax(1.0)] },
+    Plan { what: "16 connections over HTTP beside mcp-proxy", unit: Unit::PerSecond, measure: |stage| http_rows::reads_beside(stage, HttpPeer::McpProxy),
+        budgets: &[Budget::RatioMin(1.0)] },
+    Plan { what: "16 connections over HTTP beside fastmcp", unit: Unit::PerSecond, measure: |stage| http_rows::reads_beside(stage, HttpPeer::Fastmcp),
+        budgets: &[Budget::RatioMin(1.0)] },
+    Plan { what: "event to a subscriber, 95 of 100, SQLite", unit: Unit::Milliseconds, measure: |stage| http_rows::event(stage, Engine::Sqlite),
+        budgets: &[Budget::OursMax(50.0)] },
+    Plan { what: "event to a subscriber, 95 of 100, PostgreSQL", unit: Unit::Milliseconds, measure: |stage| http_rows::event(stage, Engine::Postgres),
+        budgets: &[Budget::OursMax(50.0)] },
     Plan { what: "1,000 idle sessions over HTTP", unit: Unit::Mebibytes, measure: idle_sessions,
         budgets: &[Budget::AddedMax(60.0)] },
     Plan { what: "file_list **/*, 10,000 files, a page", unit: Unit::Milliseconds, measure: list,
@@ -240,7 +256,7 @@ fn read_over_http(stage: &Stage) -> Result<Measured> {
     Ok(Measured { ours: median_ms(http_times)?, peer: Some(("over stdio", median_ms(stdio_times)?)) })
 }
 
-fn reads_over_http(stage: &Stage) -> Result<Measured> {
+pub(crate) fn reads_over_http(stage: &Stage) -> Result<Measured> {
     let server = HttpServer::start(stage, 1)?;
     let mut connections = (0..HTTP_CONNECTIONS).map(|_| server.connect(0)).collect::<Result<Vec<_>>>()?;
     for connection in &mut connections {
@@ -320,7 +336,7 @@ fn fence(stage: &Stage, ours: &str, peer: &str) -> Result<Measured> {
     // As a host does: the small program, where it is there.
     let beside = stage.program.with_file_name("toolhost-fence");
     let helper = if beside.exists() { &beside } else { &stage.program };
-    let output = Command::new(&stage.fence_cost).arg(helper).arg(FENCE_ROUNDS).output()?;
+    let output = Command::new(stage.fence_cost()?).arg(helper).arg(FENCE_ROUNDS).output()?;
     ensure!(output.status.success(), "fence_cost failed: {}", String::from_utf8_lossy(&output.stderr));
     let medians: Value = serde_json::from_slice(&output.stdout)?;
     let ms =

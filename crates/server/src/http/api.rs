@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{
-    Call, CallId, Caller, CallerKind, Effect, ErrorKind, Scope, ToolError, ToolSummary, canonical_json,
+    Call, CallId, Caller, CallerKind, Effect, ErrorKind, Outcome, Scope, ToolError, ToolSummary, canonical_json,
 };
 use toolhost_host::{Decision, Hooks, PERMIT_LIVES_MS_DEFAULT, Person, Standing, ask_number};
 use toolhost_store::{AskKind, Claim, Filter, KeyedCall};
@@ -27,6 +27,7 @@ use super::routes::{
     AFTER, Answer, Asked, DOOR, Input, Kind, LIMIT, Method, NOTHING, Parameter, Route, Takes, run, schema,
 };
 use super::token::Right;
+use super::told::Event;
 
 /// The header with the number that a caller chooses for a call.
 const KEY: &str = "idempotency-key";
@@ -42,6 +43,8 @@ const IDEMPOTENCY_KEY: Parameter = Parameter {
     kind: Kind::Uuid,
     default: None,
 };
+/// How long it is tried to store the answer of such a call.
+const KEYED_STORE_MAX: Duration = Duration::from_secs(10);
 
 /// Every operation.
 pub(crate) fn routes() -> impl Iterator<Item = &'static Route> {
@@ -168,11 +171,11 @@ const ROUTES: &[Route] = &[
         method: Method::Get,
         path: "/projects/{project}/events",
         name: "events",
-        summary: "The rows of the audit as they are written, as server-sent events. `Last-Event-ID` or `after` go on after a row; without \
-                  them, it begins with what comes next",
+        summary: "The rows of the audit and the states and steps of sessions as they are written, as server-sent events. `Last-Event-ID` or \
+                  `after` go on after an event; without them, it begins with what comes next",
         right: Some(Right::Read),
         takes: Takes { query: &[AFTER], headers: &[LAST_EVENT], ..NOTHING },
-        answer: Answer::Events(schema!(AuditRow)),
+        answer: Answer::Events(schema!(Event)),
         run: run!(events::rows),
     },
     Route {
@@ -391,10 +394,7 @@ async fn make_keyed(principal: &Principal, call: Call, hooks: Hooks, wait: Durat
     match settled(project, &keyed, wait).await? {
         Claim::First => {
             let outcome = project.gate.call(call, hooks).await;
-            let (status, text) = told_outcome(&outcome);
-            if let Err(error) = project.keyed_calls.answered(&keyed, status.as_u16(), &text).await {
-                tracing::error!(%error, call = %keyed.call_id, "the answer of a call with an Idempotency-Key could not be stored");
-            }
+            store_answer(project, &keyed, &outcome).await;
             Ok(Reply::Outcome(Box::new(outcome)))
         }
         Claim::Answered { status, answer } => {
@@ -405,6 +405,19 @@ async fn make_keyed(principal: &Principal, call: Call, hooks: Hooks, wait: Durat
             Err(ToolError::new(ErrorKind::Conflict, "this Idempotency-Key is the number of another call")
                 .hint("choose a new UUID for each call"))
         }
+    }
+}
+
+/// Stores an answer before it is given, so that it is given again to whoever asks again. A database that is restarted is waited for.
+async fn store_answer(project: &OpenProject, keyed: &KeyedCall, outcome: &Outcome) {
+    let (status, text) = told_outcome(outcome);
+    let until = Instant::now() + KEYED_STORE_MAX;
+    while let Err(error) = project.keyed_calls.answered(keyed, status.as_u16(), &text).await {
+        if Instant::now() >= until {
+            tracing::error!(%error, call = %keyed.call_id, "the answer of a call with an Idempotency-Key could not be stored");
+            return;
+        }
+        tokio::time::sleep(KEYED_PAUSE).await;
     }
 }
 

@@ -28,6 +28,16 @@ impl AuditRow {
         let toolhost_store::Row { seq, at_ms, call_id, event, tool, hash, .. } = row;
         Self { seq, at_ms, call_id, event, tool, body, hash }
     }
+
+    /// The kinds of rows, by the word in `event`.
+    pub(crate) fn kinds(generator: &mut SchemaGenerator) -> [(&'static str, Schema); 4] {
+        [
+            ("started", generator.subschema_for::<CallStarted>()),
+            ("finished", generator.subschema_for::<CallFinished>()),
+            ("decision", generator.subschema_for::<PersonDecided>()),
+            ("unknown", generator.subschema_for::<CallUnknown>()),
+        ]
+    }
 }
 
 impl JsonSchema for AuditRow {
@@ -36,17 +46,12 @@ impl JsonSchema for AuditRow {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let kinds = [
-            ("started", generator.subschema_for::<CallStarted>()),
-            ("finished", generator.subschema_for::<CallFinished>()),
-            ("decision", generator.subschema_for::<PersonDecided>()),
-            ("unknown", generator.subschema_for::<CallUnknown>()),
-        ];
+        let kinds = Self::kinds(generator);
         let mapping: Map<String, Value> =
             kinds.iter().filter_map(|(word, kind)| Some(((*word).to_owned(), kind.get("$ref")?.clone()))).collect();
         let kinds = kinds.map(|(_, kind)| kind);
         json_schema!({
-            "description": "A row of the audit, and an event of the stream. `event` says which kind it is.",
+            "description": "A row of the audit. `event` says which kind it is.",
             "oneOf": kinds,
             "discriminator": { "propertyName": "event", "mapping": mapping },
         })

@@ -1,6 +1,6 @@
 //! Who calls: a bearer token (RFC 6750) becomes a principal.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -121,6 +121,16 @@ impl Principal {
         match self.project.people.role(self.project.id, self.grant.user_id).await? {
             Some(Role::Owner) => Ok(()),
             _ => Err(ToolError::new(ErrorKind::Permission, "only an owner of this project may do that")),
+        }
+    }
+
+    /// The same, by the tokens and members that may come in.
+    pub(crate) fn is_among(&self, tokens: &BTreeSet<String>, members: &BTreeSet<i64>) -> bool {
+        match &self.grant.proof {
+            Proof::Token(token) => tokens.contains(&token.id),
+            Proof::Oauth { expires_at_ms } => {
+                self.clock.unix_ms() < *expires_at_ms && members.contains(&self.grant.user_id)
+            }
         }
     }
 

@@ -1,7 +1,8 @@
-//! What happens, as it happens: the rows of a project's audit, or the steps of a session, as server-sent events.
+//! What happens in a project, as it happens: the rows of its audit and the steps of its sessions as server-sent events; or all of the steps
+//! of one session.
 //!
-//! The audit is numbered, durable and one for all processes, so a number is all that a listener has to remember. One task for each project
-//! looks for new rows while anybody listens; the listeners read them from the database, so a slow one keeps nothing in memory and
+//! The stream is numbered, durable and one for all processes, so a number is all that a listener has to remember. A listener who has heard
+//! all but what has just happened is handed that; whoever is behind reads from the database, so a slow one keeps nothing in memory and
 //! misses nothing.
 
 use std::sync::Arc;
@@ -16,22 +17,25 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{ErrorKind, ToolError};
-use toolhost_store::Filter;
+use toolhost_store::Position;
 
 use super::answers::SessionStep;
-use super::audit_row::AuditRow;
 use super::auth::Principal;
+use super::ends::{Known, PAGE_EVENTS};
 use super::envelope::Reply;
 use super::routes::{AFTER, Asked, Parameter};
+use super::told::Told;
 
-/// How often a listener hears that the connection is there, and its token is looked at again.
+/// How often a listener hears that the connection is there.
 const ALIVE_EVERY: Duration = Duration::from_secs(5);
-/// Rows that are read at once.
-const PAGE_ROWS: i64 = 100;
-/// The content type of a stream of events.
-pub(crate) const EVENTS: &str = "text/event-stream";
+/// Steps that are read at once.
+const PAGE_STEPS: i64 = 100;
 /// How often a session is looked at for new steps.
 const STEPS_EVERY: Duration = Duration::from_millis(200);
+/// The content type of a stream of events.
+pub(crate) const EVENTS: &str = "text/event-stream";
+/// What no reader takes for an event.
+const ALIVE: Bytes = Bytes::from_static(b":\n\n");
 
 /// The header with the number of the last event that was heard.
 pub(crate) const LAST_EVENT: Parameter =
@@ -43,76 +47,68 @@ trait Source: Send + 'static {
     fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 }
 
-/// What no reader takes for an event.
-const ALIVE: Bytes = Bytes::from_static(b":\n\n");
-
-/// Looks now and then whether a token still holds.
-struct Checked {
-    principal: Arc<Principal>,
-    /// When it was looked at last.
-    at: Instant,
-}
-
-impl Checked {
-    fn new(principal: Arc<Principal>) -> Self {
-        Self { principal, at: Instant::now() }
-    }
-
-    async fn holds(&mut self) -> bool {
-        if self.at.elapsed() < ALIVE_EVERY {
-            return true;
-        }
-        self.at = Instant::now();
-        self.principal.is_valid().await
-    }
-}
-
-/// Listens to the audit.
 struct Listener {
-    token: Checked,
-    /// The last row that was sent.
-    last: i64,
-    /// Keeps the task that looks.
-    _looks: Arc<watch::Sender<i64>>,
-    end: watch::Receiver<i64>,
+    principal: Arc<Principal>,
+    /// Since when it listens.
+    since: Instant,
+    /// When something was sent last.
+    spoken: Instant,
+    /// The last event that was sent.
+    last: Position,
+    known: watch::Receiver<Known>,
 }
 
 impl Source for Listener {
     async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            if !self.token.holds().await {
-                return None;
-            }
-            if *self.end.borrow_and_update() > self.last {
-                return self.rows().await;
-            }
-            tokio::select! {
-                changed = self.end.changed() => changed.ok()?,
-                () = tokio::time::sleep(ALIVE_EVERY) => return Some(ALIVE),
-            }
-        }
+        let part = self.part().await;
+        self.spoken = Instant::now();
+        part
     }
 }
 
 impl Listener {
-    async fn rows(&mut self) -> Option<Bytes> {
-        let filter = Filter { after_seq: self.last, limit: PAGE_ROWS, ..Filter::default() };
-        let project = &self.token.principal.project;
-        let rows = match project.reader.audit(project.id, &filter).await {
-            Ok(rows) => rows,
+    async fn part(&mut self) -> Option<Bytes> {
+        loop {
+            let known = self.known.borrow_and_update().clone();
+            if known.callers.at > self.since && !self.principal.is_among(&known.callers.tokens, &known.callers.members)
+            {
+                return None;
+            }
+            if known.end.number() > self.last.number() {
+                return self.events(&known).await;
+            }
+            tokio::select! {
+                changed = self.known.changed() => changed.ok()?,
+                // A comment, which every reader passes over.
+                () = tokio::time::sleep_until(self.spoken + ALIVE_EVERY) => return Some(ALIVE),
+            }
+        }
+    }
+
+    async fn events(&mut self, known: &Known) -> Option<Bytes> {
+        if self.last.number() >= known.latest_after.number() {
+            return Some(self.tell(&known.latest));
+        }
+        let project = &self.principal.project;
+        let read = project.reader.stream(project.id, self.last, PAGE_EVENTS).await.map_err(ToolError::from);
+        match read.and_then(|events| events.into_iter().map(Told::of).collect::<Result<Vec<_>, _>>()) {
+            Ok(events) => Some(self.tell(&events)),
             // The listener comes again, and asks for what came after its last.
             Err(error) => {
                 tracing::warn!(%error, "a stream of events ends");
-                return None;
+                None
             }
-        };
-        let mut text = String::new();
-        for row in rows {
-            self.last = row.seq;
-            let (seq, event) = (row.seq, row.event.clone());
-            text.push_str(&sent(seq, &event, &AuditRow::of(row))?);
         }
-        Some(Bytes::from(text))
+    }
+
+    /// The text of what it has not heard.
+    fn tell(&mut self, events: &[Told]) -> Bytes {
+        let heard = self.last.number();
+        let fresh: Vec<&Told> = events.iter().filter(|event| event.position.number() > heard).collect();
+        if let Some(last) = fresh.last() {
+            self.last = last.position;
+        }
+        fresh.iter().map(|event| event.text.as_str()).collect::<String>().into()
     }
 }
 
@@ -123,7 +119,9 @@ fn sent(number: i64, event: &str, data: &impl Serialize) -> Option<String> {
 
 /// Follows a session, whether or not it runs: somebody may go on with it.
 struct Follower {
-    token: Checked,
+    principal: Arc<Principal>,
+    /// When its token was looked at last.
+    checked: Instant,
     session: String,
     /// The last step that was sent.
     last: i64,
@@ -133,11 +131,14 @@ impl Source for Follower {
     async fn next(&mut self) -> Option<Bytes> {
         let quiet = Instant::now();
         loop {
-            if !self.token.holds().await {
-                return None;
+            if self.checked.elapsed() >= ALIVE_EVERY {
+                self.checked = Instant::now();
+                if !self.principal.is_valid().await {
+                    return None;
+                }
             }
-            let project = &self.token.principal.project;
-            let steps = match project.sessions.steps(project.id, &self.session, self.last, PAGE_ROWS).await {
+            let project = &self.principal.project;
+            let steps = match project.sessions.steps(project.id, &self.session, self.last, PAGE_STEPS).await {
                 Ok(steps) => steps,
                 Err(error) => {
                     tracing::warn!(%error, session = self.session, "a stream of steps ends");
@@ -165,17 +166,16 @@ fn heard(asked: &Asked) -> Result<Option<i64>, ToolError> {
     number.map(Some).ok_or_else(wrong)
 }
 
-/// The rows of the audit.
+/// The stream of a project.
 pub(crate) async fn rows(asked: Asked) -> Result<Reply, ToolError> {
     let project = Arc::clone(&asked.principal.project);
     let heard = heard(&asked)?;
-    let (looks, end) = asked.ends.follow(&project).await?;
+    let (since, known) = (Instant::now(), asked.ends.follow(&project).await?);
     let last = match heard {
-        Some(heard) => heard,
-        None => project.reader.audit_end(project.id).await?,
+        Some(heard) => project.reader.position(project.id, heard).await?,
+        None => project.reader.stream_end(project.id).await?,
     };
-    let listener = Listener { token: Checked::new(asked.principal), last, _looks: looks, end };
-    Ok(streamed(listener, asked.life))
+    Ok(streamed(Listener { principal: asked.principal, since, spoken: since, last, known }, asked.life))
 }
 
 /// The steps of a session.
@@ -183,7 +183,7 @@ pub(crate) async fn steps(asked: Asked) -> Result<Reply, ToolError> {
     let project = &asked.principal.project;
     let session = project.sessions.get(project.id, asked.part("session")).await?.id;
     let last = heard(&asked)?.unwrap_or(-1);
-    Ok(streamed(Follower { token: Checked::new(asked.principal), session, last }, asked.life))
+    Ok(streamed(Follower { principal: asked.principal, checked: Instant::now(), session, last }, asked.life))
 }
 
 fn streamed(source: impl Source, life: CancellationToken) -> Reply {

@@ -26,6 +26,7 @@ mod routes;
 mod scrape;
 mod sessions;
 mod token;
+mod told;
 mod visitors;
 mod work;
 

@@ -17,5 +17,6 @@ mod openapi;
 mod openid;
 mod pages;
 mod rig;
+mod strangers;
 mod tenants;
 mod tokens;

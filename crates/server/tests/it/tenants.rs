@@ -11,18 +11,23 @@ use toolhost_testkit::{HttpReply, TokenKey};
 use crate::issuer::{ISSUER, Issuer};
 use crate::rig::{HOUR_MS, Rig, house};
 
-const RIGHTS: [&str; 5] = ["call", "read", "run", "approve", "manage"];
+pub(crate) const RIGHTS: [&str; 5] = ["call", "read", "run", "approve", "manage"];
 
 /// Two projects, callers of the first, and what there is in the second.
-struct Tenants {
-    rig: Rig,
+pub(crate) struct Tenants {
+    pub(crate) rig: Rig,
     /// Who they are, and their tokens.
-    callers: Vec<(&'static str, String)>,
+    pub(crate) callers: Vec<(&'static str, String)>,
     /// A part of a path, and what of the second project it names.
-    theirs: Vec<(&'static str, String)>,
+    pub(crate) theirs: Vec<(&'static str, String)>,
 }
 
-async fn tenants() -> Tenants {
+pub(crate) async fn tenants() -> Tenants {
+    tenants_of(None).await
+}
+
+/// The same in one PostgreSQL database, if one is named.
+pub(crate) async fn tenants_of(database: Option<String>) -> Tenants {
     let key = TokenKey::new("EdDSA");
     let config = OauthConfig {
         issuer: ISSUER.to_owned(),
@@ -36,7 +41,7 @@ async fn tenants() -> Tenants {
         limits: OauthLimits::default(),
     };
     let policy = "[[rules]]\ntool = \"file.write\"\ndecide = \"ask\"\n";
-    let houses = vec![house(), house().project_policy(policy)];
+    let houses = vec![house().database(database.clone()), house().database(database).project_policy(policy)];
     let rig = Rig::start_with(houses, HttpLimits::default(), Some(config)).await;
     let mut callers = vec![("owner", rig.token(&RIGHTS).await), ("without rights", rig.token(&[]).await)];
     let first = &rig.houses[0];
@@ -96,7 +101,7 @@ async fn filled(rig: &Rig) -> Vec<(&'static str, String)> {
 }
 
 /// Method and path of each operation, with a content type that it takes.
-async fn operations(rig: &Rig, token: &str) -> Vec<(String, String, &'static str)> {
+pub(crate) async fn operations(rig: &Rig, token: &str) -> Vec<(String, String, &'static str)> {
     let document = rig.send(token, ("GET", "/api/v1/openapi.json"), "").await.json();
     let mut found = Vec::new();
     for (path, methods) in document["paths"].as_object().unwrap() {

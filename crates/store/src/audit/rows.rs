@@ -37,18 +37,23 @@ pub(super) async fn heads(tx: &mut Tx, rows: &[Item]) -> Result<Vec<Head>> {
     let mut heads = Vec::new();
     // In one order everywhere, so that no two transactions wait for each other.
     for project in projects {
-        let head = match tx.lock_chain(project).await? {
-            Some(head) => head,
-            None => {
-                let begin = "INSERT INTO audit_head (project_id, seq, hash) VALUES ($1, 0, $2)
-                     ON CONFLICT (project_id) DO NOTHING";
-                sql(begin).bind(project).bind(chain::GENESIS).run(tx).await?;
-                tx.lock_chain(project).await?.ok_or(Error::Sql(sqlx::Error::RowNotFound))?
-            }
-        };
-        heads.push(Head { project, seq: head.get("seq")?, hash: head.get("hash")? });
+        heads.push(head(tx, project).await?);
     }
     Ok(heads)
+}
+
+/// The end of a project's chain, begun if it has none, kept for this transaction.
+pub(super) async fn head(tx: &mut Tx, project: i64) -> Result<Head> {
+    let head = match tx.lock_chain(project).await? {
+        Some(head) => head,
+        None => {
+            let begin = "INSERT INTO audit_head (project_id, seq, hash) VALUES ($1, 0, $2)
+                 ON CONFLICT (project_id) DO NOTHING";
+            sql(begin).bind(project).bind(chain::GENESIS).run(tx).await?;
+            tx.lock_chain(project).await?.ok_or(Error::Sql(sqlx::Error::RowNotFound))?
+        }
+    };
+    Ok(Head { project, seq: head.get("seq")?, hash: head.get("hash")? })
 }
 
 /// How many rows one statement inserts, the most first: each statement is a way to the thread of the database and back, and

@@ -14,6 +14,7 @@ use super::{Inner, Key, SessionRow, SessionState, StepRow};
 use crate::db::sql;
 use crate::error::{Error, Result};
 use crate::fate;
+use crate::stream::{self, SessionChange};
 
 /// A session that this process runs. [`Held::release`] writes how it ended; dropped, this process may take it again.
 pub struct Held {
@@ -73,16 +74,15 @@ impl Held {
         // A cancel that came while the run ended is no less one.
         let text = "UPDATE agent_session SET state = CASE WHEN wanted = 'cancel' AND $4 <> 'done' THEN 'cancelled' ELSE $4 END,
                  code = $5, host = NULL, wanted = NULL, updated_at_ms = $6
-             WHERE project_id = $1 AND id = $2 AND epoch = $3";
+             WHERE project_id = $1 AND id = $2 AND epoch = $3 RETURNING state";
         let (project, id) = &self.shared.key;
-        let mut tx = self.inner.db.write_lightly().await?;
+        let (now, mut tx) = (self.inner.clock.unix_ms(), self.inner.db.write_lightly().await?);
         let query = sql(text).bind(*project).bind(id).bind(self.shared.epoch).bind(state.as_str());
-        let done = query.bind(code.map(str::to_owned)).bind(self.inner.clock.unix_ms()).run(&mut tx).await?;
-        tx.commit().await?;
-        if done == 0 {
-            return Err(Error::SessionRuns { id: id.clone() });
-        }
-        Ok(())
+        let released = query.bind(code.map(str::to_owned)).bind(now).optional(&mut tx).await?;
+        let Some(released) = released else { return Err(Error::SessionRuns { id: id.clone() }) };
+        let released = SessionChange::State { state: released.get("state")?, code: code.map(str::to_owned) };
+        stream::add(&mut tx, *project, &[(id, released)], now).await?;
+        tx.commit().await
     }
 
     async fn fate_of(&self, call: &CallId, trace: Trace) -> Result<Fate> {
@@ -162,7 +162,7 @@ impl Journal for Held {
                 session: Arc::clone(&self.shared),
                 seq,
                 step: step.to_owned(),
-                body: value.to_string(),
+                body: value,
                 tally: tally.map(|tally| tally.to_string()),
             };
             self.send(Job::Keep(keep)).await

@@ -20,6 +20,7 @@ use toolhost_contract::{Clock, Signal};
 use crate::audit::Audit;
 use crate::db::{Db, Row, Tx, sql};
 use crate::error::{Error, Result};
+use crate::stream::{self, SessionChange};
 use crate::subject::{Database, Subjects};
 
 pub use held::Held;
@@ -156,6 +157,8 @@ impl Sessions {
     pub async fn create(&self, new: &NewSession) -> Result<()> {
         let mut tx = self.inner.db.write_lightly().await?;
         self.insert(&mut tx, new, None).await?;
+        let now = self.inner.clock.unix_ms();
+        stream::add(&mut tx, new.project_id, &begun(new, SessionState::Active), now).await?;
         tx.commit().await
     }
 
@@ -209,6 +212,8 @@ impl Sessions {
         self.insert(&mut tx, &new, Some(from)).await?;
         let update = "UPDATE agent_session SET tally = $3, state = 'paused' WHERE project_id = $1 AND id = $2";
         sql(update).bind(project).bind(id).bind(tally.to_string()).run(&mut tx).await?;
+        let now = self.inner.clock.unix_ms();
+        stream::add(&mut tx, project, &begun(&new, SessionState::Paused), now).await?;
         tx.commit().await
     }
 
@@ -297,6 +302,7 @@ impl Sessions {
             "SELECT seq, step, at_ms, body FROM agent_step WHERE project_id = $1 AND session_id = $2 ORDER BY seq";
         let rows = sql(text).bind(project).bind(id).all(&mut tx).await?;
         let steps: Vec<StepRow> = rows.iter().map(step).collect::<Result<_>>()?;
+        stream::add(&mut tx, project, &[(id, SessionChange::state(SessionState::Active.as_str(), None))], now).await?;
         tx.commit().await?;
         let row = SessionRow { running: true, host: Some(me.to_string()), steps: count, ..found };
         Held::new(Arc::clone(&self.inner), row, key, epoch, steps)
@@ -344,6 +350,8 @@ impl Sessions {
             if text.run(&mut tx).await? == 0 {
                 return Ok(None);
             }
+            // Before asks are locked, which whoever writes to the audit locks after its end.
+            stream::add(&mut tx, project, &[(id, SessionChange::state(ended.as_str(), None))], now).await?;
             if ended == SessionState::Cancelled {
                 withdraw_asks(&mut tx, project, id).await?;
             }
@@ -351,6 +359,15 @@ impl Sessions {
         tx.commit().await?;
         self.get(project, id).await.map(Some)
     }
+}
+
+/// What the stream tells of a session that was made.
+fn begun(new: &NewSession, state: SessionState) -> Vec<(&str, SessionChange)> {
+    let steps = (0..).zip(&new.steps).map(|(seq, (step, body))| SessionChange::step(seq, step, body));
+    std::iter::once(SessionChange::state(state.as_str(), None))
+        .chain(steps)
+        .map(|change| (new.id.as_str(), change))
+        .collect()
 }
 
 /// Whether a host died before it heard that its session was cancelled: that is for good all the same, and done now.
@@ -363,6 +380,7 @@ async fn end_cancelled(tx: &mut Tx, project: i64, found: &SessionRow, now: i64) 
     if query.run(tx).await? == 0 {
         return Ok(false);
     }
+    stream::add(tx, project, &[(&found.id, SessionChange::state(SessionState::Cancelled.as_str(), None))], now).await?;
     withdraw_asks(tx, project, &found.id).await?;
     Ok(true)
 }

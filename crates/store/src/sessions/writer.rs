@@ -13,6 +13,7 @@ use super::shared::Shared;
 use super::{Inner, add_step};
 use crate::db::{Tx, sql};
 use crate::error::{Error, Result};
+use crate::stream::{self, SessionChange};
 
 /// Steps that may wait for the disk; beyond, sessions wait for room.
 const QUEUE_MAX: usize = 1024;
@@ -33,7 +34,7 @@ pub(super) struct Keep {
     pub(super) session: Arc<Shared>,
     pub(super) seq: i64,
     pub(super) step: String,
-    pub(super) body: String,
+    pub(super) body: Value,
     pub(super) tally: Option<String>,
 }
 
@@ -117,14 +118,26 @@ async fn write(inner: &Inner, keeps: Vec<Keep>) {
 async fn commit(inner: &Inner, sessions: &[Vec<Keep>]) -> Result<()> {
     let mut tx = inner.db.write_lightly().await?;
     let now = inner.clock.unix_ms();
+    let mut told: BTreeMap<i64, Vec<(&str, SessionChange)>> = BTreeMap::new();
     for session in sessions {
-        add(inner, &mut tx, session, now).await?;
+        if !add(inner, &mut tx, session, now).await? {
+            continue;
+        }
+        for keep in session {
+            let (project, id) = &keep.session.key;
+            told.entry(*project).or_default().push((id, SessionChange::step(keep.seq, &keep.step, &keep.body)));
+        }
+    }
+    // In one order everywhere, so that no two transactions wait for each other.
+    for (project, events) in told {
+        stream::add(&mut tx, project, &events, now).await?;
     }
     tx.commit().await
 }
 
-async fn add(inner: &Inner, tx: &mut Tx, session: &[Keep], now: i64) -> Result<()> {
-    let Some(last) = session.last() else { return Ok(()) };
+/// Says whether this process still has the session.
+async fn add(inner: &Inner, tx: &mut Tx, session: &[Keep], now: i64) -> Result<bool> {
+    let Some(last) = session.last() else { return Ok(false) };
     let (project, id) = &last.session.key;
     let tally = session.iter().rev().find_map(|keep| keep.tally.clone());
     let text = "UPDATE agent_session SET steps = $5, tally = COALESCE($6, tally), updated_at_ms = $7
@@ -133,12 +146,12 @@ async fn add(inner: &Inner, tx: &mut Tx, session: &[Keep], now: i64) -> Result<(
     let mine = mine.bind(last.seq + 1).bind(tally).bind(now).run(tx).await?;
     if mine == 0 {
         last.session.fail(JournalError::Lost(id.clone()));
-        return Ok(());
+        return Ok(false);
     }
     for keep in session {
-        add_step(tx, *project, id, keep.seq, &keep.step, &keep.body, now).await?;
+        add_step(tx, *project, id, keep.seq, &keep.step, &keep.body.to_string(), now).await?;
     }
-    Ok(())
+    Ok(true)
 }
 
 /// What people want of the sessions that run here, told to those who run them.

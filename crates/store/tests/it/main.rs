@@ -17,5 +17,6 @@ mod people;
 mod proxy;
 mod sessions;
 mod shelf;
+mod stream;
 mod unwritable;
 mod worker;
