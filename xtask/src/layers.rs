@@ -398,7 +398,7 @@ mod tests {
             "toolhost-tools",
             Kind::Normal,
             "toolhost-cli: may not import `tools`, only sandbox, contract, builder, store, records, deploy, host, agent, outbound, \
-             server, toolhost",
+             traces, server, toolhost",
         );
         check_import(
             "agent",
