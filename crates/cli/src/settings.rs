@@ -232,7 +232,7 @@ struct Approvals {
     /// Whether the agent's client may answer for the person, where it can ask one.
     #[serde(default)]
     client: bool,
-    /// Whether a call may only be allowed by somebody else than the user in whose name it is made.
+    /// Whether somebody other than the user in whose name a call is made must allow it.
     #[serde(default)]
     second_person: bool,
 }

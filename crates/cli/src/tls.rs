@@ -45,7 +45,7 @@ impl Certificate {
         let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&self.chain)
             .and_then(Iterator::collect)
             .with_context(|| format!("the certificate {chain} cannot be read"))?;
-        anyhow::ensure!(!certificates.is_empty(), "there is no certificate in {chain}");
+        anyhow::ensure!(!certificates.is_empty(), "{chain} has no certificate in it");
         let private =
             PrivateKeyDer::from_pem_file(&self.key).with_context(|| format!("the private key {key} cannot be read"))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -34,8 +34,8 @@ pub(crate) struct BackupArgs {
 
 /// Make the project's database from a copy of `toolhost backup`
 ///
-/// The copy may be of this folder or of another one, on this machine or another. Its audit is verified first, and what is not whole changes
-/// nothing.
+/// The copy may come from this folder or another one, on this machine or another. Its audit is verified first. If the copy is not whole,
+/// nothing is changed.
 #[derive(clap::Args)]
 pub(crate) struct RestoreArgs {
     /// The copy

@@ -81,7 +81,7 @@ pub(crate) struct Args {
     /// others reach
     #[arg(long, env = "TOOLHOST_BEHIND_TLS_PROXY")]
     behind_tls_proxy: bool,
-    /// Address and port where Prometheus reads `/metrics`, without a token: whoever reaches it sees the names of projects and tools
+    /// Address and port where Prometheus reads `/metrics`. It asks for no token: anybody who reaches it sees the names of projects and tools
     #[arg(long, value_name = "ADDRESS", env = "TOOLHOST_METRICS")]
     metrics: Option<SocketAddr>,
 }
@@ -171,7 +171,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let stop = crate::signals::ended_by_signal();
     let scraped = match args.metrics {
         Some(address) => {
-            let socket = bound(address).await?;
+            let socket = bound(address, "--metrics").await?;
             let address = socket.address()?;
             Some((address, tokio::spawn(serve_metrics(serving.clone(), socket, stop.clone()))))
         }
@@ -186,7 +186,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             serve(serving, socket, stop).await;
         }
         None => {
-            let socket = bound(args.listen).await?;
+            let socket = bound(args.listen, "--listen").await?;
             tell(settings, "http", socket.address()?, metrics)?;
             if socket.address()?.ip().is_loopback() && !args.behind_tls_proxy {
                 tell_link(settings, &logins, socket.address()?).await?;
@@ -218,8 +218,10 @@ async fn tell_link(settings: &Settings, logins: &Logins, address: SocketAddr) ->
     Ok(())
 }
 
-async fn bound(address: SocketAddr) -> anyhow::Result<Socket> {
-    Socket::bind(address).await.with_context(|| format!("{address} cannot be listened on"))
+/// `option` is the one that named the address.
+async fn bound(address: SocketAddr, option: &str) -> anyhow::Result<Socket> {
+    let failed = || format!("{address} cannot be listened on: name another address with {option}");
+    Socket::bind(address).await.with_context(failed)
 }
 
 fn tell(settings: &Settings, scheme: &str, address: SocketAddr, metrics: Option<SocketAddr>) -> anyhow::Result<()> {

@@ -68,7 +68,7 @@ fn a_certificate_and_a_key_that_do_not_belong_together_are_an_error() {
     for (chain, key, said) in [
         (&*chain, &*other_key, "is not that of the certificate"),
         (&*chain, "/none.pem", "private key /none.pem cannot be read"),
-        (&*key, &*key, "there is no certificate in"),
+        (&*key, &*key, "has no certificate in it"),
     ] {
         let ran = program(&workspace).run(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", chain, "--tls-key", key]);
         assert!(ran.code == Some(1) && ran.stderr.contains(said), "{ran:?}");
