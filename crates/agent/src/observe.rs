@@ -1,4 +1,4 @@
-//! Runs of sessions and replies of models, for whoever traces them.
+//! A port that is told of each run of a session and each reply of a model. Traces are made of it.
 
 use std::sync::Arc;
 use std::time::Duration;

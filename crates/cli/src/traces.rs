@@ -38,7 +38,7 @@ impl Tracing {
         }
     }
 
-    /// Who is told of calls and sessions, besides another one.
+    /// The observers of calls and sessions: the traces, and another observer of calls beside them.
     pub(crate) fn observers(&self, besides: Option<Arc<dyn CallObserver>>) -> Observers {
         let traces = self.0.as_ref();
         let calls = traces.map(|traces| Arc::<Traces>::clone(traces) as Arc<dyn CallObserver>);

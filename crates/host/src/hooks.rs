@@ -36,7 +36,7 @@ pub struct Hooks {
     /// The tool of the door through which the call was made, where that calls only tools of some effects; `None`: the call named its
     /// tool itself.
     pub through: Option<Through>,
-    /// Where the call comes from, for whoever observes it.
+    /// Where the call comes from. Observers of calls are told it.
     pub origin: Option<Arc<Origin>>,
 }
 

@@ -1,4 +1,4 @@
-//! How calls have ended, for whoever counts or traces them.
+//! A port that is told how each call has ended. Metrics and traces are made of it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -17,7 +17,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Of a call that is made on behalf of another one: it answers no request itself.
+    /// The origin of a call that another call makes. It keeps the parent, and names no request, because it answers none.
     #[must_use]
     pub fn of_inner_call(&self) -> Arc<Self> {
         Arc::new(Self { parent: self.parent.clone(), linked: self.linked.clone(), request: None })

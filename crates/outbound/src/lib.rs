@@ -2,7 +2,7 @@
 //! another Toolhost, and telemetry.
 //!
 //! It goes where the operator says, to `https` or to this machine, and follows no redirect. Only telemetry without headers may go to other
-//! machines by `http`. It refuses to know what is told and to whom.
+//! machines by `http`. It does not know what a message means, and does not choose where it goes.
 
 mod client;
 mod collector;

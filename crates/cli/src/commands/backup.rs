@@ -34,8 +34,8 @@ pub(crate) struct BackupArgs {
 
 /// Make the project's database from a copy of `toolhost backup`
 ///
-/// The copy may come from this folder or another one, on this machine or another. Its audit is verified first. If the copy is not whole,
-/// nothing is changed.
+/// The copy may come from this folder or another one, on this machine or another. The command verifies its audit first, and changes nothing if
+/// the copy is damaged.
 #[derive(clap::Args)]
 pub(crate) struct RestoreArgs {
     /// The copy

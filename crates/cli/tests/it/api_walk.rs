@@ -6,22 +6,8 @@ use serde_json::{Map, Value, json};
 use toolhost_testkit::{HttpReply, HttpStream, Program, TempWorkspace, http_bytes, request};
 
 use crate::room::program;
-use crate::served::{Served, token};
+use crate::served::{ALL_RIGHTS, Served, token};
 
-const ALL: [&str; 12] = [
-    "--profile",
-    "all",
-    "--right",
-    "call",
-    "--right",
-    "read",
-    "--right",
-    "run",
-    "--right",
-    "approve",
-    "--right",
-    "manage",
-];
 const ZIP: &str = "application/zip";
 const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/research-report");
 
@@ -145,7 +131,7 @@ impl Walk {
         std::fs::write(&config, text).unwrap();
         workspace.write("a.txt", "hello");
         let program = program(&workspace).variable("TOOLHOST_CONFIG", &config);
-        let (token, key) = token(&program, &ALL);
+        let (token, key) = token(&program, &ALL_RIGHTS);
         let server = Served::start(&program, &[]);
         let document = server.send(&token, ("GET", "/api/v1/openapi.json"), "").await.json();
         let of_command = program.run(&["schema", "openapi"]).json();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolhost_testkit::{HttpReply, Program, TempWorkspace};
 
 use crate::room::program;
-use crate::served::{Served, token};
+use crate::served::{ALL_RIGHTS, Served, token};
 
 /// A served project with a token that may do everything, and its address.
 struct Room {
@@ -15,21 +15,6 @@ struct Room {
     at: String,
 }
 
-const ALL: [&str; 12] = [
-    "--profile",
-    "all",
-    "--right",
-    "call",
-    "--right",
-    "read",
-    "--right",
-    "run",
-    "--right",
-    "approve",
-    "--right",
-    "manage",
-];
-
 impl Room {
     fn new(config: &str) -> Self {
         let workspace = TempWorkspace::new();
@@ -39,7 +24,7 @@ impl Room {
             std::fs::write(&file, config).unwrap();
             program = program.variable("TOOLHOST_CONFIG", &file);
         }
-        let (token, key) = token(&program, &ALL);
+        let (token, key) = token(&program, &ALL_RIGHTS);
         let server = Served::start(&program, &[]);
         Self { workspace, program, server, token, at: format!("/api/v1/projects/{key}") }
     }

@@ -109,6 +109,22 @@ impl Drop for Served {
     }
 }
 
+/// The arguments of a token that may do everything.
+pub(crate) const ALL_RIGHTS: [&str; 12] = [
+    "--profile",
+    "all",
+    "--right",
+    "call",
+    "--right",
+    "read",
+    "--right",
+    "run",
+    "--right",
+    "approve",
+    "--right",
+    "manage",
+];
+
 /// A token for the program's project, and the project's key.
 pub(crate) fn token(program: &Program, arguments: &[&str]) -> (String, String) {
     let all: Vec<&str> = ["--json", "token", "create", "agent"].iter().chain(arguments).copied().collect();

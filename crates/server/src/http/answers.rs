@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use toolhost_contract::{Answer, Outcome, ToolError};
+use toolhost_contract::{Answer, ErrorKind, Outcome, ToolError};
 use toolhost_host::{Shown, ask_id};
 use toolhost_store::{Ask, AskPage, AskSummary, Member, StepRow, Token};
 
@@ -105,7 +105,7 @@ struct AskOutcome {
 }
 
 impl AskInfo {
-    /// Only whoever decides needs what is masked.
+    /// A caller who may not answer sees no secrets: they stay masked.
     pub(crate) fn of(ask: Ask, shown: Shown, decides: bool) -> Self {
         Self {
             id: ask_id(ask.number),
@@ -216,5 +216,5 @@ fn word(value: &impl Serialize) -> String {
 
 /// A word that names no ask.
 pub(crate) fn no_ask() -> ToolError {
-    ToolError::new(toolhost_contract::ErrorKind::NotFound, "there is no such ask")
+    ToolError::new(ErrorKind::NotFound, "there is no such ask")
 }
