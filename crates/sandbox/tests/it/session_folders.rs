@@ -112,8 +112,9 @@ async fn they_go_with_the_session_and_with_the_host() {
         assert!(ended.is_err(), "{tier:?}: a session that has ended runs no command");
         let Room { folder, executor } = room;
         drop(executor);
-        let left = std::fs::read_dir(folder.path().join("sessions")).unwrap().count();
-        assert_eq!(left, 0, "{tier:?}: the host has gone");
+        // The thread that removed the ended session's may hold the others for a moment longer.
+        let left = || std::fs::read_dir(folder.path().join("sessions")).unwrap().count();
+        until("the host has gone, and all folders with it", || left() == 0).await;
     }
 }
 

@@ -366,9 +366,9 @@ impl hyper::body::Body for Held {
 }
 
 /// The parts of a path; what is no UTF-8 names nothing.
-type Params = Result<RawPathParams, RawPathParamsRejection>;
+pub(super) type Params = Result<RawPathParams, RawPathParamsRejection>;
 
-fn named(params: Params) -> Result<HashMap<String, String>, ToolError> {
+pub(super) fn named(params: Params) -> Result<HashMap<String, String>, ToolError> {
     let params = params.map_err(|_| ToolError::new(ErrorKind::NotFound, "there is nothing at this address"))?;
     Ok(params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }

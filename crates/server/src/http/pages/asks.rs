@@ -14,8 +14,15 @@ use toolhost_host::{
 };
 use toolhost_store::{Ask, AskKind, AskState, AskSummary, Role};
 
+use super::route::{Made, Route, Wanted};
 use super::visitor::{Membership, Visitor};
-use super::{page, see};
+use super::{Place, page, see};
+
+/// The pages of this part.
+pub(super) const ROUTES: &[Route] = &[
+    Route { path: "/", name: "inbox", takes_forms: false, make: the_inbox },
+    Route { path: "/asks/{project}/{ask}", name: "ask", takes_forms: true, make: one_ask },
+];
 
 /// Where decisions that are made on a page come from, as the audit names it.
 const PLACE: &str = "workbench";
@@ -35,7 +42,7 @@ const ENDED_MAX: i64 = 20;
 #[derive(Template)]
 #[template(path = "asks.html")]
 struct InboxPage<'a> {
-    user: Option<&'a str>,
+    place: Place<'a>,
     /// Whether the person is a member of any project.
     is_member: bool,
     asks: Vec<Row>,
@@ -98,7 +105,7 @@ impl Risk {
 #[derive(Template)]
 #[template(path = "ask.html")]
 struct AskPage<'a> {
-    user: Option<&'a str>,
+    place: Place<'a>,
     id: String,
     address: String,
     project: &'a str,
@@ -165,11 +172,26 @@ struct Line {
     text: String,
 }
 
+fn the_inbox(visitor: Visitor<'_>, _: Wanted) -> Made<'_> {
+    Box::pin(async move { inbox(&visitor).await })
+}
+
+fn one_ask(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let (membership, id) = (visitor.membership(wanted.part("project")).await?, wanted.part("ask"));
+        let Some(form) = &wanted.form else {
+            let part = wanted.asked("part").and_then(|part| part.parse().ok()).unwrap_or(1);
+            return one(&visitor, &membership, id, part).await;
+        };
+        decide(&visitor, &membership, id, form).await
+    })
+}
+
 /// The inbox.
 ///
 /// # Errors
 /// If the database does not answer.
-pub(crate) async fn inbox(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolError> {
+async fn inbox(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolError> {
     let (memberships, closed) = visitor.memberships().await?;
     let (mut asks, mut ended, mut more) = (Vec::new(), Vec::new(), 0);
     for membership in &memberships {
@@ -185,8 +207,8 @@ pub(crate) async fn inbox(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolE
     asks.sort_by_key(|row| (Reverse(row.risk.rank()), row.created_at_ms));
     ended.sort_by_key(|row| Reverse(row.created_at_ms));
     ended.truncate(usize::try_from(ENDED_MAX).unwrap_or(usize::MAX));
-    let user = Some(&*visitor.login.user);
-    Ok(page(StatusCode::OK, &InboxPage { user, is_member: !memberships.is_empty(), asks, more, ended, closed }))
+    let place = visitor.place();
+    Ok(page(StatusCode::OK, &InboxPage { place, is_member: !memberships.is_empty(), asks, more, ended, closed }))
 }
 
 fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {
@@ -232,7 +254,7 @@ fn risk(membership: &Membership, tool: &str) -> Risk {
 ///
 /// # Errors
 /// If it is not there, or the database does not answer.
-pub(crate) async fn one(
+async fn one(
     visitor: &Visitor<'_>,
     membership: &Membership,
     id: &str,
@@ -277,7 +299,7 @@ async fn ask_page<'a>(
     };
     let arguments = serde_json::to_string_pretty(&shown.arguments).unwrap_or_default();
     Ok(AskPage {
-        user: Some(&visitor.login.user),
+        place: Place { project: Some(membership), ..visitor.place() },
         id: ask_id(ask.number),
         address: membership.address(&ask_id(ask.number)),
         project: &membership.project.name,
@@ -449,7 +471,7 @@ fn without_marks(text: &str) -> String {
 ///
 /// # Errors
 /// If it is not there, or the database does not answer. What is wrong with the answer stands on the page.
-pub(crate) async fn decide(
+async fn decide(
     visitor: &Visitor<'_>,
     membership: &Membership,
     id: &str,
@@ -540,7 +562,6 @@ fn lives_ms(hours: &str) -> Result<u64, ToolError> {
 impl Membership {
     /// Where an ask of the project is.
     fn address(&self, id: &str) -> String {
-        let key = percent_encoding::utf8_percent_encode(&self.project.key, percent_encoding::NON_ALPHANUMERIC);
-        format!("/asks/{key}/{id}")
+        format!("/asks/{}/{id}", self.key())
     }
 }

@@ -4,6 +4,8 @@
 //! agents have written is text here, never markup: the templates escape all that they are given.
 
 mod asks;
+mod projects;
+mod route;
 mod routes;
 mod sign_in;
 mod visitor;
@@ -17,6 +19,8 @@ use super::envelope;
 
 pub(crate) use routes::{Pages, router};
 pub use sign_in::SignIn;
+
+use visitor::Membership;
 
 /// What a page may load and where it may lead: this server, and no code that is not a file of it.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -41,6 +45,37 @@ const FILES: &[File] = &[
     File { name: "toolhost.svg", kind: "image/svg+xml", bytes: include_bytes!("../../../static/toolhost.svg") },
 ];
 
+/// A section of a project: its path below the project, and its name in the menu.
+struct Section {
+    path: &'static str,
+    title: &'static str,
+}
+
+/// The menu of a project, in this order.
+const SECTIONS: &[Section] = &[];
+
+/// Where a page is: what the head of each page shows.
+#[derive(Clone, Copy, Default)]
+struct Place<'a> {
+    /// Who looks; `None` before somebody has signed in.
+    user: Option<&'a str>,
+    /// The project that the page is about.
+    project: Option<&'a Membership>,
+    /// The path of the section that the page is in; empty in none.
+    section: &'static str,
+}
+
+impl<'a> Place<'a> {
+    /// A page that is about no project.
+    fn of(user: Option<&'a str>) -> Self {
+        Self { user, ..Self::default() }
+    }
+
+    fn sections(&self) -> &'static [Section] {
+        SECTIONS
+    }
+}
+
 /// A page that says what is wrong.
 #[derive(Template)]
 #[template(path = "problem.html")]
@@ -48,7 +83,7 @@ struct Problem<'a> {
     title: &'a str,
     message: &'a str,
     hint: Option<&'a str>,
-    user: Option<&'a str>,
+    place: Place<'a>,
 }
 
 /// A page as an answer.
@@ -89,7 +124,7 @@ fn problem(status: StatusCode, error: &ToolError, user: Option<&str>) -> Respons
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "This is not open to you",
         _ => "That did not work",
     };
-    page(status, &Problem { title, message: &error.message, hint: error.hint.as_deref(), user })
+    page(status, &Problem { title, message: &error.message, hint: error.hint.as_deref(), place: Place::of(user) })
 }
 
 /// A redirect to an address of this server, as an answer to a form.

@@ -1,6 +1,6 @@
 //! Which page is where, and what is checked before it is made.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Router;
@@ -9,15 +9,16 @@ use axum::extract::{Path, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, StatusCode, header};
 use axum::routing::{get, post};
-use toolhost_contract::{BoxFuture, Clock, ErrorKind, ToolError};
+use toolhost_contract::{Clock, ErrorKind, ToolError};
 use toolhost_host::ANSWER_BYTES_MAX;
 use toolhost_store::Login;
 
+use super::route::{Made, Route, Wanted};
 use super::sign_in::{Door, ELSEWHERE, LOGIN, LOGOUT, Opened, SignIn, no_link};
 use super::visitor::Visitor;
-use super::{STATIC, asks, file, problem};
+use super::{STATIC, asks, file, problem, projects};
 use crate::http::connections::Address;
-use crate::http::listen::{RETRY_LOGIN_SECONDS, query_of, whole};
+use crate::http::listen::{Params, RETRY_LOGIN_SECONDS, named, query_of, whole};
 use crate::http::oauth::{CALLBACK, Oauth};
 use crate::http::visitors::Visitors;
 use crate::http::{HttpLimits, Metrics, Projects, Serving, envelope};
@@ -35,16 +36,8 @@ pub(crate) struct Pages {
 /// Longest form, bytes: the longest answer, as browsers encode it.
 const FORM_BYTES_MAX: usize = 4 * ANSWER_BYTES_MAX;
 
-/// What a page is made of.
-struct Wanted {
-    /// The parts of the path that vary.
-    path: Vec<String>,
-    query: BTreeMap<String, String>,
-    /// What a form says.
-    form: BTreeMap<String, String>,
-}
-
-type Made<'a> = BoxFuture<'a, Result<Response<Body>, ToolError>>;
+/// The pages for people who have signed in.
+const ROUTES: &[&[Route]] = &[asks::ROUTES, projects::ROUTES];
 
 impl Pages {
     pub(crate) fn new(sign_in: SignIn, oauth: Option<Arc<Oauth>>, serving: &Serving, visitors: Arc<Visitors>) -> Self {
@@ -59,25 +52,22 @@ impl Pages {
     }
 
     /// A page for whoever has signed in.
-    async fn page(
-        &self,
-        name: &'static str,
-        path: Vec<String>,
-        request: Request,
-        make: impl for<'a> FnOnce(Visitor<'a>, Wanted) -> Made<'a>,
-    ) -> Response<Body> {
+    async fn page(&self, route: &Route, params: Params, request: Request) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        let answer = self.made(&parts, path, body, make).await;
-        self.metrics.request(name, answer.status().as_u16());
+        let answer = match named(params) {
+            Ok(path) => self.made(&parts, path, body, route.make).await,
+            Err(error) => failed(&error, None),
+        };
+        self.metrics.request(route.name, answer.status().as_u16());
         answer
     }
 
     async fn made(
         &self,
         parts: &Parts,
-        path: Vec<String>,
+        path: HashMap<String, String>,
         body: Body,
-        make: impl for<'a> FnOnce(Visitor<'a>, Wanted) -> Made<'a>,
+        make: for<'a> fn(Visitor<'a>, Wanted) -> Made<'a>,
     ) -> Response<Body> {
         let login = match self.door.login(&parts.headers).await {
             Ok(Some(login)) => login,
@@ -101,10 +91,10 @@ impl Pages {
     }
 
     /// What a request says, if this server's own page sends it.
-    async fn wanted(&self, parts: &Parts, path: Vec<String>, body: Body) -> Result<Wanted, Response<Body>> {
+    async fn wanted(&self, parts: &Parts, path: HashMap<String, String>, body: Body) -> Result<Wanted, Response<Body>> {
         let query = query_of(parts.uri.query().unwrap_or_default()).map_err(|error| failed(&error, None))?;
         if only_looks(parts) {
-            return Ok(Wanted { path, query, form: BTreeMap::new() });
+            return Ok(Wanted { path, query, form: None });
         }
         if !self.door.sent_by_own_page(&parts.headers) {
             let error = ToolError::new(ErrorKind::Security, "This form was not sent by a page of this server.")
@@ -116,7 +106,7 @@ impl Pages {
         let text = std::str::from_utf8(&body)
             .map_err(|_| failed(&ToolError::new(ErrorKind::Validation, "The form is no text."), None))?;
         let form = query_of(text).map_err(|error| failed(&error, None))?;
-        Ok(Wanted { path, query, form })
+        Ok(Wanted { path, query, form: Some(form) })
     }
 
     /// A link that signs somebody in, looked at or used up.
@@ -217,52 +207,32 @@ fn elsewhere_failed(error: &ToolError) -> Response<Body> {
 
 /// All pages.
 pub(crate) fn router(pages: &Arc<Pages>) -> Router {
-    let [login, link, elsewhere, back, logout, root, ask] = std::array::from_fn(|_| Arc::clone(pages));
+    let [login, link, elsewhere, back, logout] = std::array::from_fn(|_| Arc::clone(pages));
     let on_link = move |Path(secret): Path<String>, request: Request| {
         let pages = Arc::clone(&link);
         async move { pages.link(secret, request).await }
     };
-    let on_ask = move |Path((project, id)): Path<(String, String)>, request: Request| {
-        let pages = Arc::clone(&ask);
-        async move { pages.page("ask", vec![project, id], request, one_ask).await }
-    };
-    Router::new()
+    let signed_out = Router::new()
         .route(LOGIN, get(move |request: Request| async move { login.sign_in(request).await }))
         .route(&format!("{LOGIN}/{{secret}}"), get(on_link.clone()).post(on_link))
         .route(ELSEWHERE, get(move |request: Request| async move { elsewhere.go_elsewhere(request).await }))
         .route(CALLBACK, get(move |request: Request| async move { back.come_back(request).await }))
         .route(LOGOUT, post(move |request: Request| async move { logout.sign_out(request).await }))
         .route(
-            "/",
-            get(move |request: Request| async move { root.page("inbox", Vec::new(), request, the_inbox).await }),
-        )
-        .route("/asks/{project}/{ask}", get(on_ask.clone()).post(on_ask))
-        .route(
             &format!("{STATIC}/{{name}}"),
             get(|Path(name): Path<String>| async move { file(&name).unwrap_or_else(no_file) }),
-        )
+        );
+    ROUTES.iter().copied().flatten().fold(signed_out, |router, route| {
+        let pages = Arc::clone(pages);
+        let make = move |params: Params, request: Request| {
+            let pages = Arc::clone(&pages);
+            async move { pages.page(route, params, request).await }
+        };
+        let methods = get(make.clone());
+        router.route(route.path, if route.takes_forms { methods.post(make) } else { methods })
+    })
 }
 
 fn no_file() -> Response<Body> {
     problem(StatusCode::NOT_FOUND, &ToolError::new(ErrorKind::NotFound, "There is no such file."), None)
-}
-
-fn the_inbox(visitor: Visitor<'_>, _: Wanted) -> Made<'_> {
-    Box::pin(async move { asks::inbox(&visitor).await })
-}
-
-fn one_ask(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
-    Box::pin(async move {
-        let [project, id] = &wanted.path[..] else {
-            return Err(ToolError::new(ErrorKind::NotFound, "There is no such ask."));
-        };
-        let membership = visitor.membership(project).await?;
-        match wanted.form.is_empty() {
-            true => {
-                let part = wanted.query.get("part").and_then(|part| part.parse().ok()).unwrap_or(1);
-                asks::one(&visitor, &membership, id, part).await
-            }
-            false => asks::decide(&visitor, &membership, id, &wanted.form).await,
-        }
-    })
 }

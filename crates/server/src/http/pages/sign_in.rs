@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use toolhost_contract::{ErrorKind, ToolError, visible_line};
 use toolhost_store::{Error, Login, Logins, Proof};
 
-use super::{page, problem, see};
+use super::{Place, page, problem, see};
 use crate::http::oauth::{Flow, Oauth, Refused};
 
 /// Where people sign in.
@@ -79,7 +79,7 @@ enum Cookie {
 #[derive(Template)]
 #[template(path = "login.html")]
 struct LoginPage<'a> {
-    user: Option<&'a str>,
+    place: Place<'a>,
     /// Whether people sign in elsewhere, too.
     openid: bool,
     /// This server, as the browser knows it.
@@ -92,7 +92,7 @@ struct LinkPage<'a> {
     /// Whom the link signs in.
     guest: &'a str,
     /// Who is signed in now.
-    user: Option<&'a str>,
+    place: Place<'a>,
 }
 
 impl Door {
@@ -156,10 +156,10 @@ impl Door {
 
     /// The page where people sign in.
     pub(crate) fn ask(&self, status: StatusCode, headers: &HeaderMap, login: Option<&Login>) -> Response<Body> {
-        let user = login.map(|login| &*login.user);
+        let place = Place::of(login.map(|login| &*login.user));
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
         let server = format!("{}://{host}", if self.sign_in.is_tls { "https" } else { "http" });
-        page(status, &LoginPage { user, openid: self.openid.is_some(), server })
+        page(status, &LoginPage { place, openid: self.openid.is_some(), server })
     }
 
     /// The page of a link: it says whom it signs in, and uses nothing up. Mail programs and chats open links to look at them.
@@ -173,8 +173,8 @@ impl Door {
         };
         let Some(guest) = guest else { return Ok(Opened::Unknown) };
         let login = self.login(headers).await?;
-        let user = login.as_ref().map(|login| &*login.user);
-        Ok(Opened::Answer(page(StatusCode::OK, &LinkPage { guest: &guest, user })))
+        let place = Place::of(login.as_ref().map(|login| &*login.user));
+        Ok(Opened::Answer(page(StatusCode::OK, &LinkPage { guest: &guest, place })))
     }
 
     /// Uses a link up. The browser gets a new secret, whatever it had before.

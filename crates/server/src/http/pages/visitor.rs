@@ -7,6 +7,7 @@ use toolhost_contract::{Clock, ErrorKind, ToolError, visible_line};
 use toolhost_store::{Login, Role};
 
 use super::super::{OpenProject, Projects};
+use super::Place;
 
 /// How old a login may be for what only a person may allow, each time anew.
 const RECENT: Duration = Duration::from_secs(15 * 60);
@@ -22,6 +23,25 @@ pub(crate) struct Membership {
     pub(crate) project: Arc<OpenProject>,
     pub(crate) user_id: i64,
     pub(crate) role: Role,
+}
+
+impl Membership {
+    /// The key of the project, as addresses write it.
+    pub(crate) fn key(&self) -> String {
+        percent_encoding::utf8_percent_encode(&self.project.key, percent_encoding::NON_ALPHANUMERIC).to_string()
+    }
+
+    /// The address of a page of the project; `path` begins below the project.
+    pub(crate) fn path(&self, path: &str) -> String {
+        format!("/projects/{}/{path}", self.key())
+    }
+}
+
+impl<'a> Visitor<'a> {
+    /// Where a page is that is about no project.
+    pub(super) fn place(&self) -> Place<'a> {
+        Place::of(Some(&self.login.user))
+    }
 }
 
 impl Visitor<'_> {

@@ -1,0 +1,52 @@
+//! The projects of a person, and what is going on in each.
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use toolhost_contract::{ToolError, visible_line};
+
+use super::route::{Made, Route, Wanted};
+use super::visitor::Visitor;
+use super::{Place, page};
+
+/// The pages of this part.
+pub(super) const ROUTES: &[Route] =
+    &[Route { path: "/projects", name: "projects", takes_forms: false, make: all_projects }];
+
+#[derive(Template)]
+#[template(path = "projects.html")]
+struct ProjectsPage<'a> {
+    place: Place<'a>,
+    projects: Vec<Row>,
+    /// Names of projects that could not be opened.
+    closed: Vec<String>,
+}
+
+/// A project in the list.
+struct Row {
+    name: String,
+    key: String,
+    /// What the person is in it.
+    role: &'static str,
+    /// Asks that nobody has answered yet.
+    open: usize,
+}
+
+fn all_projects(visitor: Visitor<'_>, _: Wanted) -> Made<'_> {
+    Box::pin(async move { list(&visitor).await })
+}
+
+async fn list(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolError> {
+    let (memberships, closed) = visitor.memberships().await?;
+    let mut projects = Vec::new();
+    for membership in &memberships {
+        let project = &membership.project;
+        projects.push(Row {
+            name: visible_line(&project.name),
+            key: membership.key(),
+            role: membership.role.as_str(),
+            open: project.gate.queue().asks().open_numbers(project.id).await?.len(),
+        });
+    }
+    Ok(page(StatusCode::OK, &ProjectsPage { place: visitor.place(), projects, closed }))
+}
