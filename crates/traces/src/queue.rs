@@ -102,6 +102,8 @@ impl Queue {
         let Some(mut sending) = sending else { return };
         if tokio::time::timeout(CLOSE_MAX, &mut sending).await.is_err() {
             sending.abort();
+            // Until the task is gone, spans find room in its queue that nobody will send or count.
+            let _ = sending.await;
         }
         let left = self.counts.open.swap(0, Ordering::Relaxed);
         if left > 0 {
