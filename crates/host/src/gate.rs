@@ -8,11 +8,13 @@ use futures::FutureExt;
 use serde_json::{Value, json};
 use tokio::sync::{OnceCell, oneshot};
 use tokio_util::task::TaskTracker;
-use toolhost_contract::workspace::{Tier, Workspace};
+use toolhost_contract::workspace::{FenceReport, Tier, Workspace};
 use toolhost_contract::{
     Approval, Attachment, AttachmentContent, BoxFuture, Call, CallId, CallerKind, Effect, ErrorCode, ErrorKind, Made,
     Meta, Outcome, OutcomeError, Revision, Scope, Success, ToolError, Trace, json_bytes_at_most,
 };
+
+use toolhost_store::Permit;
 
 use crate::arguments::Arguments;
 use crate::asking::edits::EditRules;
@@ -130,6 +132,30 @@ impl Gate {
             profiles: Arc::clone(&config.profiles),
             workspace: Some(Arc::clone(&config.executor)),
         }
+    }
+
+    /// What would be decided of a call that is not made, and the rule that a person has granted for it.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn explain(
+        &self,
+        project: i64,
+        profile: &Profile,
+        tool: &Registered,
+        arguments: Value,
+    ) -> Result<(Verdict, Option<Permit>), ToolError> {
+        let explained = profile.explain(tool, arguments, Some(&*self.state.config.executor)).await;
+        let permit = match explained.verdict.decide {
+            Decide::Ask => self.queue().explain_permit(project, &profile.name, tool, &explained).await?,
+            Decide::Allow | Decide::Deny => None,
+        };
+        Ok((explained.verdict, permit))
+    }
+
+    /// Which fence holds around commands here.
+    pub async fn fence_report(&self) -> FenceReport {
+        self.state.config.executor.report().await
     }
 
     /// The tools a profile has, in the registry's order.

@@ -40,6 +40,8 @@ pub struct Undecided {
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     pub after_seq: i64,
+    /// Only rows before this one.
+    pub before_seq: Option<i64>,
     pub tool: Option<String>,
     pub session: Option<String>,
     pub call: Option<String>,
@@ -138,12 +140,12 @@ impl Reader {
     /// At most `limit` of the rows that fit, in the order they were written.
     pub async fn audit(&self, project: i64, filter: &Filter) -> Result<Vec<Row>> {
         let mut text = "SELECT seq, at_ms, call_id, event, tool, body, prev_hash, hash FROM audit
-             WHERE project_id = $1 AND seq > $2 AND at_ms >= $3"
+             WHERE project_id = $1 AND seq > $2 AND at_ms >= $3 AND seq < $4"
             .to_owned();
         let mut arguments = Vec::new();
         for (column, wanted) in [("tool", &filter.tool), ("session_id", &filter.session), ("call_id", &filter.call)] {
             if let Some(wanted) = wanted {
-                text.push_str(&format!(" AND {column} = ${}", 4 + arguments.len()));
+                text.push_str(&format!(" AND {column} = ${}", 5 + arguments.len()));
                 arguments.push(wanted);
             }
         }
@@ -151,9 +153,10 @@ impl Reader {
             text.push_str(" AND (ok = FALSE OR event = 'unknown')");
         }
         text.push_str(if filter.last { " ORDER BY seq DESC" } else { " ORDER BY seq ASC" });
-        text.push_str(&format!(" LIMIT ${}", 4 + arguments.len()));
+        text.push_str(&format!(" LIMIT ${}", 5 + arguments.len()));
         let since = filter.since_ms.unwrap_or(i64::MIN);
-        let mut query = sql_of(text).bind(project).bind(filter.after_seq).bind(since);
+        let before = filter.before_seq.unwrap_or(i64::MAX);
+        let mut query = sql_of(text).bind(project).bind(filter.after_seq).bind(since).bind(before);
         for argument in arguments {
             query = query.bind(argument);
         }

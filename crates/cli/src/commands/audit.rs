@@ -10,9 +10,9 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use toolhost::Need;
 use toolhost_contract::{SystemClock, named, visible_json};
-use toolhost_store::{Filter, Project, Reader, Role, Row};
+use toolhost_store::{ExportEnd, Filter, Project, Reader, Role, Row};
 
-use super::checkpoint::{self, Checkpoint, End};
+use super::checkpoint::{self, Checkpoint};
 
 use crate::output::Output;
 use crate::print::{self, BAD, DIM, GOOD, WARN, paint, visible_line};
@@ -144,9 +144,10 @@ async fn show(reader: &Reader, project: i64, show: Show, json: bool) -> anyhow::
         since_ms: show.since.map(unix_ms),
         limit: show.limit.max(1),
         last: true,
+        ..Filter::default()
     };
     for row in reader.audit(project, &filter).await? {
-        if json { print::json_line(&whole(&row))? } else { print::line(one_line(&row)) }
+        if json { print::json_line(&row.exported())? } else { print::line(one_line(&row)) }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -188,7 +189,7 @@ async fn follow(reader: &Reader, project: i64, follow: Follow, json: bool) -> an
     loop {
         let rows = reader.audit(project, &filter).await?;
         for row in &rows {
-            let line = if json { visible_json(&whole(row).to_string()) } else { one_line(row) };
+            let line = if json { visible_json(&row.exported().to_string()) } else { one_line(row) };
             match print::whole(line) {
                 Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
                 printed => printed?,
@@ -205,27 +206,11 @@ async fn follow(reader: &Reader, project: i64, follow: Follow, json: bool) -> an
     }
 }
 
-/// A row with its hashes, as an export holds it.
-///
-/// A damaged one is shown as it is: this is when people look.
-fn whole(row: &Row) -> Value {
-    let mut value = content(row);
-    if let Some(object) = value.as_object_mut() {
-        object.insert("prevHash".to_owned(), json!(row.prev_hash));
-        object.insert("hash".to_owned(), json!(row.hash));
-    }
-    value
-}
-
-fn content(row: &Row) -> Value {
-    serde_json::from_str(&row.body).unwrap_or_else(|_| json!({ "seq": row.seq, "damaged": row.body }))
-}
-
 /// Last characters of a call's id, which tell the calls of a page apart.
 const ID_CHARS: usize = 6;
 
 fn one_line(row: &Row) -> String {
-    let body = content(row);
+    let body = row.content();
     let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let state = match (row.event.as_str(), body.pointer("/outcome/ok").and_then(Value::as_bool)) {
         ("finished", Some(true)) if body.pointer("/outcome/pending").is_some() => paint(WARN, "waits for a person"),
@@ -327,13 +312,13 @@ async fn checkpoint(
 async fn export(reader: &Reader, project: i64, output: Option<PathBuf>) -> anyhow::Result<ExitCode> {
     let mut sink = Output::open(output.as_deref())?;
     let mut after_seq = 0;
-    let mut end = End::default();
+    let mut end = ExportEnd::default();
     loop {
         let rows = reader.audit(project, &Filter { after_seq, limit: EXPORT_PAGE_ROWS, ..Filter::default() }).await?;
         let Some(last) = rows.last() else { break };
         after_seq = last.seq;
         for row in &rows {
-            let line = whole(row).to_string();
+            let line = row.exported().to_string();
             end.add(&line);
             sink.line(&if output.is_none() { print::exported(line) } else { line })?;
         }

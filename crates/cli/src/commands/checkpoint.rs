@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toolhost_contract::hmac_sha256;
+use toolhost_store::ExportEnd;
 
 /// Longest line of an export of the audit, bytes.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -61,25 +62,6 @@ impl Checkpoint {
     }
 }
 
-/// What is in an export of the audit, for its last line: without it an export that was cut off looks whole.
-#[derive(Default)]
-pub(super) struct End {
-    pub(super) rows: u64,
-    hash: Sha256,
-}
-
-impl End {
-    pub(super) fn add(&mut self, line: &str) {
-        self.rows += 1;
-        self.hash.update(line);
-        self.hash.update("\n");
-    }
-
-    pub(super) fn line(self) -> Value {
-        json!({ "line": "end", "rows": self.rows, "sha256": hex::encode(self.hash.finalize()) })
-    }
-}
-
 /// The rows that a file says were there, by number: those of checkpoints, or all of an export.
 pub(super) fn former(
     path: &Path,
@@ -90,7 +72,7 @@ pub(super) fn former(
     let file = std::fs::File::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
     let mut rows = BTreeMap::new();
     // Of an export that has not ended yet; and whether there was anything that ends.
-    let (mut open, mut whole) = (End::default(), false);
+    let (mut open, mut whole) = (ExportEnd::default(), false);
     let mut lines = std::io::BufReader::new(file).lines().enumerate().peekable();
     while let Some((n, line)) = lines.next() {
         let at = || format!("{}, line {}", path.display(), n + 1);

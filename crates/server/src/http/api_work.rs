@@ -23,7 +23,7 @@ use super::token::Right;
 use super::work::{ChangePreview, Imported, MemberChanged, PackageFindings, Replaces, TokenMade, TokenWish, Work};
 
 /// The profile of what people do, as at a terminal: their role is what limits them.
-const PROFILE_OF_PEOPLE: &str = "all";
+pub(super) const PROFILE_OF_PEOPLE: &str = "all";
 /// The content type of a package.
 pub(crate) const ZIP: &str = "application/zip";
 

@@ -16,6 +16,7 @@ mod oauth;
 mod openapi;
 mod openid;
 mod pages;
+mod project_pages;
 mod rig;
 mod strangers;
 mod tenants;

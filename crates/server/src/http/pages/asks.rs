@@ -15,7 +15,7 @@ use toolhost_host::{
 use toolhost_store::{Ask, AskKind, AskState, AskSummary, Role};
 
 use super::route::{Made, Route, Wanted};
-use super::visitor::{Membership, Visitor};
+use super::visitor::{Membership, PLACE, Visitor};
 use super::{Place, page, see};
 
 /// The pages of this part.
@@ -24,8 +24,6 @@ pub(super) const ROUTES: &[Route] = &[
     Route { path: "/asks/{project}/{ask}", name: "ask", takes_forms: true, make: one_ask },
 ];
 
-/// Where decisions that are made on a page come from, as the audit names it.
-const PLACE: &str = "workbench";
 /// Most asks of one project in the inbox.
 const ASKS_MAX: i64 = 200;
 /// Most lines of an effect on one page.
@@ -450,7 +448,7 @@ impl<'t> Parts<'t> {
     }
 }
 
-fn mark(line: &str) -> &'static str {
+pub(super) fn mark(line: &str) -> &'static str {
     match line.as_bytes() {
         [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => "file",
         [b'+', ..] => "new",
@@ -461,7 +459,7 @@ fn mark(line: &str) -> &'static str {
 }
 
 /// A text in which nothing deceives.
-fn without_marks(text: &str) -> String {
+pub(super) fn without_marks(text: &str) -> String {
     let marked = quoted(text);
     let plain = marked.split('\n').map(|line| line.strip_prefix(QUOTE_MARK).unwrap_or(line));
     plain.collect::<Vec<_>>().join("\n")
@@ -517,12 +515,8 @@ async fn answer<'f>(
     }
     let answer = shown.answer(word, Some(text))?;
     membership.project.gate.edit_rules().check(shown, &answer).await?;
-    if answer.agrees() && asks_always(membership, &ask.tool) && !visitor.is_recent() {
-        return Err(ToolError::new(
-            ErrorKind::Permission,
-            "Only a person may allow this, each time anew, and you signed in a while ago",
-        )
-        .hint("Sign in again, then answer."));
+    if answer.agrees() && asks_always(membership, &ask.tool) {
+        visitor.need_recent("Only a person may allow this, each time anew, and you signed in a while ago")?;
     }
     let rule = match (field("rule"), &shown.rule) {
         ("on", Some(conditions)) if word == "allow" => {

@@ -3,7 +3,11 @@
 //! Every page works without script: links and forms, and nothing that a GET decides. Who looks at one has signed in ([`sign_in`]). What
 //! agents have written is text here, never markup: the templates escape all that they are given.
 
+mod access;
 mod asks;
+mod audit;
+mod files;
+mod policy;
 mod projects;
 mod route;
 mod routes;
@@ -52,7 +56,12 @@ struct Section {
 }
 
 /// The menu of a project, in this order.
-const SECTIONS: &[Section] = &[];
+const SECTIONS: &[Section] = &[
+    Section { path: "files", title: "Files" },
+    Section { path: "audit", title: "Audit" },
+    Section { path: "policy", title: "Policy" },
+    Section { path: "access", title: "Access" },
+];
 
 /// Where a page is: what the head of each page shows.
 #[derive(Clone, Copy, Default)]
@@ -74,6 +83,19 @@ impl<'a> Place<'a> {
     fn sections(&self) -> &'static [Section] {
         SECTIONS
     }
+}
+
+/// A point in time, for a `time` element.
+struct Moment {
+    /// RFC 3339, in UTC.
+    iso: String,
+    /// `12 minutes ago`
+    said: String,
+}
+
+/// A text as a part of an address.
+fn encoded(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
 /// A page that says what is wrong.

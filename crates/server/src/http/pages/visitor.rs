@@ -1,14 +1,19 @@
 //! Whoever looks at a page: a person who has signed in, and what they are in which projects.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
-use toolhost_contract::{Clock, ErrorKind, ToolError, visible_line};
+use serde_json::Value;
+use toolhost_contract::{Call, Caller, CallerKind, Clock, ErrorKind, Outcome, Scope, ToolError, visible_line};
+use toolhost_host::Hooks;
 use toolhost_store::{Login, Role};
 
+use super::super::api_work::PROFILE_OF_PEOPLE;
 use super::super::{OpenProject, Projects};
-use super::Place;
+use super::{Moment, Place, encoded};
 
+/// Where what is done on a page comes from, as the audit names it.
+pub(super) const PLACE: &str = "workbench";
 /// How old a login may be for what only a person may allow, each time anew.
 const RECENT: Duration = Duration::from_secs(15 * 60);
 
@@ -28,7 +33,26 @@ pub(crate) struct Membership {
 impl Membership {
     /// The key of the project, as addresses write it.
     pub(crate) fn key(&self) -> String {
-        percent_encoding::utf8_percent_encode(&self.project.key, percent_encoding::NON_ALPHANUMERIC).to_string()
+        encoded(&self.project.key)
+    }
+
+    /// Calls a tool as a person, through the gate.
+    pub(super) async fn call(&self, visitor: &Visitor<'_>, tool: &str, arguments: Value) -> Outcome {
+        let caller = Caller {
+            kind: CallerKind::Person,
+            door: PLACE.into(),
+            profile: PROFILE_OF_PEOPLE.to_owned(),
+            persona: visitor.login.user.clone(),
+        };
+        let scope = Scope {
+            user_id: self.user_id,
+            project_id: self.project.id,
+            session_id: None,
+            workflow_id: None,
+            ticket_id: None,
+        };
+        let call = Call { id: self.project.ids.call_id(), tool: tool.to_owned(), arguments, scope, caller };
+        self.project.gate.call(call, Hooks::default()).await
     }
 
     /// The address of a page of the project; `path` begins below the project.
@@ -79,9 +103,22 @@ impl Visitor<'_> {
     }
 
     /// Whether the person has proven a moment ago who they are.
-    pub(crate) fn is_recent(&self) -> bool {
+    ///
+    /// # Errors
+    /// With this message if not.
+    pub(crate) fn need_recent(&self, message: &str) -> Result<(), ToolError> {
         let age = self.clock.unix_ms().saturating_sub(self.login.created_at_ms);
-        u128::try_from(age).is_ok_and(|age| age < RECENT.as_millis())
+        if u128::try_from(age).is_ok_and(|age| age < RECENT.as_millis()) {
+            return Ok(());
+        }
+        Err(ToolError::new(ErrorKind::Permission, message).hint("Sign in again, then do it once more."))
+    }
+
+    pub(super) fn moment(&self, at_ms: i64) -> Moment {
+        let since = Duration::from_millis(u64::try_from(at_ms).unwrap_or(0));
+        let iso = humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string();
+        let said = if at_ms > self.clock.unix_ms() { self.time_left(at_ms) } else { self.time_since(at_ms) };
+        Moment { iso, said }
     }
 
     /// `12 minutes ago`

@@ -1,0 +1,266 @@
+//! Who and what has access to a project: its members, its tokens, and the fence around what runs there.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use toolhost_contract::workspace::FenceReport;
+use toolhost_contract::{ErrorKind, ToolError, visible_line};
+use toolhost_store::{Member, Role, Token};
+
+use super::route::{Made, Route, Wanted};
+use super::visitor::{Membership, Visitor};
+use super::{Moment, Place, page, see};
+use crate::http::envelope;
+use crate::http::token::Right;
+use crate::http::work::{TokenMade, TokenWish, Work};
+
+/// The pages of this part.
+pub(super) const ROUTES: &[Route] = &[
+    Route { path: "/projects/{project}/access", name: "access", takes_forms: false, make: access },
+    Route { path: "/projects/{project}/access/members", name: "members", takes_forms: true, make: members },
+    Route { path: "/projects/{project}/access/tokens", name: "tokens", takes_forms: true, make: tokens },
+];
+
+/// The section of these pages.
+const SECTION: &str = "access";
+/// How long a token lives if nothing else is said, days.
+const TOKEN_DAYS: u64 = 30;
+/// The longest that a token made here lives, days.
+const TOKEN_DAYS_MAX: u64 = 365;
+const DAY_SECONDS: u64 = 24 * 3600;
+/// Said to somebody who gives access and has signed in long ago.
+const STALE: &str = "You give access to others, and you signed in a while ago";
+
+#[derive(Template)]
+#[template(path = "access.html")]
+struct AccessPage<'a> {
+    place: Place<'a>,
+    address: String,
+    is_owner: bool,
+    members: Vec<MemberLine>,
+    tokens: Vec<TokenLine>,
+    profiles: Vec<String>,
+    rights: Vec<&'static str>,
+    days_max: u64,
+    fence: FenceLines,
+    /// What was typed into a form that was refused.
+    typed: BTreeMap<String, String>,
+    error: Option<String>,
+    /// A token that was just made, and its secret.
+    made: Option<(String, String)>,
+}
+
+impl AccessPage<'_> {
+    fn typed(&self, name: &str) -> &str {
+        self.typed.get(name).map(String::as_str).unwrap_or_default()
+    }
+}
+
+struct MemberLine {
+    name: String,
+    role: &'static str,
+    is_self: bool,
+}
+
+struct TokenLine {
+    id: String,
+    name: String,
+    user: String,
+    profiles: String,
+    rights: String,
+    used: Option<Moment>,
+    state: &'static str,
+    ends: Moment,
+}
+
+struct FenceLines {
+    tier: &'static str,
+    about: &'static str,
+    kernel: String,
+    runs_as: String,
+    holes: Vec<String>,
+    why: Vec<String>,
+}
+
+impl FenceLines {
+    fn of(report: FenceReport) -> Self {
+        let tier = report.word();
+        Self {
+            tier,
+            about: match tier {
+                "full" => "Commands run in namespaces of their own, with Landlock and seccomp inside.",
+                "landlock" => "Commands run with Landlock and seccomp, without namespaces of their own.",
+                "off" => "The operator has turned the fence off: commands run bare.",
+                _ => "Commands are refused: this machine cannot hold them.",
+            },
+            kernel: visible_line(&report.probe.kernel),
+            runs_as: visible_line(&report.probe.runs_as),
+            holes: report.holes.iter().map(|hole| visible_line(hole)).collect(),
+            why: report.why.iter().map(|why| visible_line(why)).collect(),
+        }
+    }
+}
+
+/// What a page shows besides what is stored.
+#[derive(Default)]
+struct Said {
+    typed: BTreeMap<String, String>,
+    error: Option<String>,
+    made: Option<(String, String)>,
+}
+
+async fn access_page<'a>(
+    visitor: &Visitor<'a>,
+    membership: &'a Membership,
+    said: Said,
+) -> Result<AccessPage<'a>, ToolError> {
+    let project = &membership.project;
+    let is_owner = membership.role == Role::Owner;
+    let member = |member: Member| MemberLine {
+        name: visible_line(&member.name),
+        role: member.role.as_str(),
+        is_self: member.id == membership.user_id,
+    };
+    // Tokens are the owners' business, as in the API.
+    let tokens = if is_owner { project.tokens.list(project.id).await? } else { Vec::new() };
+    Ok(AccessPage {
+        place: Place { project: Some(membership), section: SECTION, ..visitor.place() },
+        address: membership.path(SECTION),
+        is_owner,
+        members: project.people.members(project.id).await?.into_iter().map(member).collect(),
+        tokens: tokens.into_iter().map(|token| token_line(visitor, token)).collect(),
+        profiles: project.gate.profiles().iter().map(|profile| visible_line(&profile.name)).collect(),
+        rights: Right::ALL.into_iter().map(Right::as_str).collect(),
+        days_max: TOKEN_DAYS_MAX,
+        fence: FenceLines::of(project.gate.fence_report().await),
+        typed: said.typed,
+        error: said.error,
+        made: said.made,
+    })
+}
+
+fn token_line(visitor: &Visitor<'_>, token: Token) -> TokenLine {
+    let state = match (token.revoked_at_ms, token.expires_at_ms > visitor.clock.unix_ms()) {
+        (Some(_), _) => "revoked",
+        (None, true) => "valid",
+        (None, false) => "expired",
+    };
+    TokenLine {
+        state,
+        ends: visitor.moment(token.revoked_at_ms.unwrap_or(token.expires_at_ms)),
+        id: token.id,
+        name: visible_line(&token.name),
+        user: visible_line(&token.user),
+        profiles: visible_line(&token.profiles.join(", ")),
+        rights: visible_line(&token.scopes.join(", ")),
+        used: token.last_used_at_ms.map(|at| visitor.moment(at)),
+    }
+}
+
+fn access(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let membership = visitor.membership(wanted.part("project")).await?;
+        Ok(page(StatusCode::OK, &access_page(&visitor, &membership, Said::default()).await?))
+    })
+}
+
+/// The answer to a form: the list anew, or what was typed with what is wrong with it.
+async fn answered<'a>(
+    visitor: &Visitor<'a>,
+    membership: &'a Membership,
+    typed: BTreeMap<String, String>,
+    done: Result<(), ToolError>,
+) -> Result<Response<Body>, ToolError> {
+    match done {
+        Ok(()) => Ok(see(&membership.path(SECTION))),
+        Err(error) if error.kind == ErrorKind::Internal => Err(error),
+        Err(error) => {
+            let status = envelope::status(error.kind);
+            let hint = error.hint.map(|hint| format!(" {hint}")).unwrap_or_default();
+            let said = Said { typed, error: Some(format!("{}.{hint}", error.message)), made: None };
+            Ok(page(status, &access_page(visitor, membership, said).await?))
+        }
+    }
+}
+
+fn work(membership: &Membership) -> Result<&dyn Work, ToolError> {
+    let nothing = || ToolError::new(ErrorKind::Permission, "This server only takes calls for this project");
+    membership.project.work.as_deref().ok_or_else(nothing)
+}
+
+fn members(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let membership = visitor.membership(wanted.part("project")).await?;
+        let Some(form) = wanted.form else { return Ok(see(&membership.path(SECTION))) };
+        let done = set_member(&visitor, &membership, &form).await;
+        answered(&visitor, &membership, form, done).await
+    })
+}
+
+async fn set_member(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    form: &BTreeMap<String, String>,
+) -> Result<(), ToolError> {
+    let field = |name: &str| form.get(name).map(|text| text.trim()).unwrap_or_default();
+    if field("member").is_empty() {
+        return Err(ToolError::new(ErrorKind::Validation, "Say who"));
+    }
+    visitor.need_recent(STALE)?;
+    let role = Some(field("role")).filter(|role| *role != "none");
+    work(membership)?.set_member(&visitor.login.user, field("member"), role).await.map(|_| ())
+}
+
+fn tokens(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let membership = visitor.membership(wanted.part("project")).await?;
+        let Some(form) = wanted.form else { return Ok(see(&membership.path(SECTION))) };
+        let user = &visitor.login.user;
+        if let Some(id) = form.get("revoke") {
+            let done = match work(&membership) {
+                Ok(work) => work.revoke_token(user, id).await,
+                Err(error) => Err(error),
+            };
+            return answered(&visitor, &membership, BTreeMap::new(), done).await;
+        }
+        match make_token(&visitor, &membership, &form).await {
+            // The secret is shown this once, so it is in this answer and no redirect follows.
+            Ok(made) => {
+                let said = Said { made: Some((visible_line(&made.name), made.token)), ..Said::default() };
+                Ok(page(StatusCode::OK, &access_page(&visitor, &membership, said).await?))
+            }
+            Err(error) => answered(&visitor, &membership, form, Err(error)).await,
+        }
+    })
+}
+
+async fn make_token(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    form: &BTreeMap<String, String>,
+) -> Result<TokenMade, ToolError> {
+    let field = |name: &str| form.get(name).map(|text| text.trim()).unwrap_or_default();
+    let wrong = |message: String| ToolError::new(ErrorKind::Validation, message);
+    if field("name").is_empty() {
+        return Err(wrong("Give the token a name".to_owned()));
+    }
+    let days = if field("days").is_empty() { Ok(TOKEN_DAYS) } else { field("days").parse() };
+    let days = days.ok().filter(|days| (1..=TOKEN_DAYS_MAX).contains(days));
+    let days = days.ok_or_else(|| wrong(format!("A token lives for 1 to {TOKEN_DAYS_MAX} days")))?;
+    let rights: Vec<Right> = Right::ALL.into_iter().filter(|right| field(right.as_str()) == "on").collect();
+    if rights.is_empty() {
+        return Err(wrong("Choose at least one right".to_owned()));
+    }
+    let wish = TokenWish {
+        name: field("name").to_owned(),
+        profiles: vec![field("profile").to_owned()],
+        rights,
+        acts_for: Some(field("for")).filter(|name| !name.is_empty()).map(str::to_owned),
+        lives: Duration::from_secs(days * DAY_SECONDS),
+    };
+    visitor.need_recent(STALE)?;
+    work(membership)?.make_token(&visitor.login.user, wish).await
+}

@@ -1,0 +1,250 @@
+//! The files of a project's workspace, to be looked at: folders, texts, and what is found in them.
+//!
+//! What is read here is read by the tools that agents read with, through the gate: the same paths are closed, and each look is in the audit.
+
+use askama::Template;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use toolhost_contract::{Outcome, visible_line};
+
+use super::asks::without_marks;
+use super::route::{Made, Route, Wanted};
+use super::visitor::{Membership, Visitor};
+use super::{Place, encoded, page};
+
+/// The pages of this part.
+pub(super) const ROUTES: &[Route] = &[
+    Route { path: "/projects/{project}/files", name: "files", takes_forms: false, make: files },
+    Route { path: "/projects/{project}/files/changes", name: "file_changes", takes_forms: false, make: changes },
+];
+
+/// The section of these pages.
+const SECTION: &str = "files";
+/// Entries of a folder on one page.
+const ENTRIES: u64 = 200;
+/// Lines of a file on one page.
+const LINES: u64 = 1000;
+/// Lines that are found, on one page.
+const MATCHES: u64 = 100;
+
+#[derive(Template)]
+#[template(path = "files.html")]
+struct FilesPage<'a> {
+    place: Place<'a>,
+    address: String,
+    /// The folders on the way, and where each is.
+    way: Vec<(String, String)>,
+    name: String,
+    /// What is searched for, as it was typed.
+    search: String,
+    /// Where it is searched.
+    path: String,
+    shown: Shown,
+    error: Option<String>,
+    /// The address of what comes next.
+    next: Option<String>,
+}
+
+enum Shown {
+    Nothing,
+    Folder(Vec<EntryLine>),
+    Text { about: String, lines: Vec<(u64, String)> },
+    Found { about: String, lines: Vec<FoundLine> },
+}
+
+struct EntryLine {
+    name: String,
+    /// Empty for what cannot be opened here.
+    address: String,
+    kind: String,
+    size: String,
+}
+
+struct FoundLine {
+    path: String,
+    address: String,
+    line: u64,
+    text: String,
+}
+
+#[derive(Template)]
+#[template(path = "file_changes.html")]
+struct ChangesPage<'a> {
+    place: Place<'a>,
+    address: String,
+    audit: String,
+    /// Lines of the difference to the last commit, with how each is marked.
+    lines: Vec<(&'static str, String)>,
+    error: Option<String>,
+    is_cut: bool,
+}
+
+fn place<'a>(visitor: &Visitor<'a>, membership: &'a Membership) -> Place<'a> {
+    Place { project: Some(membership), section: SECTION, ..visitor.place() }
+}
+
+/// What a tool answered, or why it did not.
+fn data(outcome: Outcome) -> Result<Value, String> {
+    match outcome.error {
+        None => Ok(outcome.data),
+        Some(error) => {
+            let hint = error.hint.map(|hint| format!(". {hint}")).unwrap_or_default();
+            Err(visible_line(&format!("{}{hint}", error.message)))
+        }
+    }
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn number(value: &Value, name: &str) -> Option<u64> {
+    value.get(name).and_then(Value::as_u64)
+}
+
+fn items<'v>(value: &'v Value, name: &str) -> &'v [Value] {
+    value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// `12 KiB`
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..1_048_576 => format!("{} KiB", bytes / 1024),
+        _ => format!("{} MiB", bytes / 1_048_576),
+    }
+}
+
+fn files(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let membership = visitor.membership(wanted.part("project")).await?;
+        let path = wanted.asked("path").filter(|path| !path.is_empty()).unwrap_or(".").to_owned();
+        let search = wanted.asked("q").unwrap_or_default().to_owned();
+        let asked = Asked { visitor: &visitor, membership: &membership, wanted: &wanted, path: &path };
+        let found = match search.is_empty() {
+            true => asked.look().await,
+            false => asked.search(&search).await,
+        };
+        let (shown, next, error) = match found {
+            Ok((shown, next)) => (shown, next, None),
+            Err(error) => (Shown::Nothing, None, Some(error)),
+        };
+        let status = if error.is_some() { StatusCode::NOT_FOUND } else { StatusCode::OK };
+        let (way, name) = way(&membership, &path);
+        let (place, address) = (place(&visitor, &membership), membership.path(SECTION));
+        let (search, path) = (visible_line(&search), visible_line(&path));
+        let files = FilesPage { place, address, way, name, search, path, shown, error, next };
+        Ok(page(status, &files))
+    })
+}
+
+/// The folders above a path with their addresses, and the path's own name.
+fn way(membership: &Membership, path: &str) -> (Vec<(String, String)>, String) {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let Some((last, above)) = parts.split_last() else { return (Vec::new(), "Files".to_owned()) };
+    let mut way = vec![("Files".to_owned(), membership.path(SECTION))];
+    for depth in 1..=above.len() {
+        way.push((visible_line(above[depth - 1]), address_of(membership, &above[..depth].join("/"))));
+    }
+    (way, visible_line(last))
+}
+
+fn address_of(membership: &Membership, path: &str) -> String {
+    format!("{}?path={}", membership.path(SECTION), encoded(path))
+}
+
+/// What somebody wants to see.
+struct Asked<'a> {
+    visitor: &'a Visitor<'a>,
+    membership: &'a Membership,
+    wanted: &'a Wanted,
+    path: &'a str,
+}
+
+type Found = Result<(Shown, Option<String>), String>;
+
+impl Asked<'_> {
+    async fn call(&self, tool: &str, arguments: Value) -> Result<Value, String> {
+        data(self.membership.call(self.visitor, tool, arguments).await)
+    }
+
+    /// A folder, or else a file.
+    async fn look(&self) -> Found {
+        let mut arguments = json!({ "path": self.path, "limit": ENTRIES, "includeHidden": true });
+        if let Some(cursor) = self.wanted.asked("cursor") {
+            arguments["cursor"] = cursor.into();
+        }
+        let Ok(folder) = self.call("file.list", arguments).await else { return self.file().await };
+        let entries = items(&folder, "entries").iter().map(|entry| {
+            let (path, kind) = (text(entry, "path"), text(entry, "type"));
+            let is_open = matches!(kind, "file" | "folder");
+            EntryLine {
+                name: visible_line(path.rsplit('/').next().unwrap_or(path)),
+                address: if is_open { address_of(self.membership, path) } else { String::new() },
+                kind: visible_line(kind),
+                size: number(entry, "size").map(size).unwrap_or_default(),
+            }
+        });
+        let next = folder.get("nextCursor").and_then(Value::as_str);
+        let next = next.map(|cursor| format!("{}&cursor={}", address_of(self.membership, self.path), encoded(cursor)));
+        Ok((Shown::Folder(entries.collect()), next))
+    }
+
+    async fn file(&self) -> Found {
+        let from: u64 = self.wanted.asked("line").and_then(|line| line.parse().ok()).unwrap_or(1).max(1);
+        let file = self.call("file.read", json!({ "path": self.path, "offset": from, "limit": LINES })).await?;
+        let first = number(&file, "firstLine").unwrap_or(from);
+        let content = text(&file, "content");
+        let lines = (first..).zip(content.lines().map(without_marks)).collect();
+        let whole = number(&file, "totalLines").map(|lines| format!("{lines} lines, ")).unwrap_or_default();
+        let about = format!("{whole}{}", size(number(&file, "size").unwrap_or(0)));
+        let next = number(&file, "nextOffset");
+        let next = next.map(|line| format!("{}&line={line}", address_of(self.membership, self.path)));
+        Ok((Shown::Text { about, lines }, next))
+    }
+
+    async fn search(&self, words: &str) -> Found {
+        let mut arguments = json!({
+            "pattern": words, "literal": true, "ignoreCase": true, "path": self.path, "limit": MATCHES,
+        });
+        if let Some(cursor) = self.wanted.asked("cursor") {
+            arguments["cursor"] = cursor.into();
+        }
+        let found = self.call("file.search", arguments).await?;
+        let lines = items(&found, "matches").iter().map(|line| {
+            let (path, at) = (text(line, "path"), number(line, "line").unwrap_or(1));
+            FoundLine {
+                path: visible_line(path),
+                address: format!("{}&line={at}", address_of(self.membership, path)),
+                line: at,
+                text: visible_line(text(line, "text")),
+            }
+        });
+        let (total, files) = (number(&found, "total").unwrap_or(0), number(&found, "filesWithMatches").unwrap_or(0));
+        let about = match total {
+            0 => "Nothing has these words.".to_owned(),
+            _ => format!("{total} lines in {files} files."),
+        };
+        let next = found.get("nextCursor").and_then(Value::as_str).map(|cursor| {
+            format!("{}&q={}&cursor={}", address_of(self.membership, self.path), encoded(words), encoded(cursor))
+        });
+        Ok((Shown::Found { about, lines: lines.collect() }, next))
+    }
+}
+
+fn changes(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let membership = visitor.membership(wanted.part("project")).await?;
+        let found = data(membership.call(&visitor, "git.diff", json!({})).await);
+        let (lines, error, is_cut) = match &found {
+            Ok(found) => {
+                let lines = text(found, "diff").lines().map(|line| (super::asks::mark(line), without_marks(line)));
+                (lines.collect(), None, found.get("truncated") == Some(&Value::Bool(true)))
+            }
+            Err(error) => (Vec::new(), Some(error.clone()), false),
+        };
+        let (place, address) = (place(&visitor, &membership), membership.path(SECTION));
+        let audit = membership.path("audit");
+        Ok(page(StatusCode::OK, &ChangesPage { place, address, audit, lines, error, is_cut }))
+    })
+}

@@ -1,0 +1,199 @@
+//! Pages about one project: its files, its audit, its policy and who has access.
+
+use serde_json::json;
+use toolhost_server::http::HttpLimits;
+use toolhost_store::Role;
+use toolhost_testkit::TempWorkspace;
+
+use crate::pages::{Browser, USER_NAME, form};
+use crate::rig::{Rig, house};
+
+const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}\u{1b}[2J\u{202e}gpj";
+
+/// Every page of a project that is looked at.
+const PAGES: &[&str] =
+    &["files", "files/changes", "audit", "audit/export", "policy", "policy/profiles/developer", "access"];
+
+async fn viewer(rig: &Rig, name: &str, role: Role) {
+    let people = rig.houses[0].store.people();
+    let id = people.add_user(name).await.unwrap();
+    people.set_role(rig.houses[0].project.id, id, role).await.unwrap();
+}
+
+#[tokio::test]
+async fn strangers_cannot_tell_a_project_from_none() {
+    let rig = Rig::one().await;
+    rig.houses[0].store.people().add_user("eve").await.unwrap();
+    let (eve, member) = (Browser::signed_in(&rig, "eve").await, Browser::signed_in(&rig, USER_NAME).await);
+    for path in PAGES {
+        let (theirs, none) =
+            (eve.get(&format!("/projects/p0/{path}")).await, eve.get(&format!("/projects/p9/{path}")).await);
+        assert_eq!((theirs.status, &theirs.body), (404, &none.body), "{path}");
+        assert_eq!(member.get(&format!("/projects/p0/{path}")).await.status, 200, "{path}");
+    }
+    for path in ["policy", "access/members", "access/tokens", "audit/verification"] {
+        let sent = eve.post(&format!("/projects/p0/{path}"), &form(&[("revoke", "rule-1")])).await;
+        assert_eq!(sent.status, 404, "{path}: {sent:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_audit_shows_what_was_done_the_newest_first_and_page_by_page() {
+    let rig = Rig::one().await;
+    let token = rig.token(&["call"]).await;
+    for number in 0..60 {
+        rig.call(&token, "file.write", json!({ "path": format!("f{number}.txt"), "content": "x" })).await;
+    }
+    let missing = rig.call(&token, "file.read", json!({ "path": "missing.txt" })).await;
+    assert!(!missing.json()["ok"].as_bool().unwrap());
+    // Rows of reads are written a moment after their answers.
+    rig.houses[0].rows().await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let first = browser.get("/projects/p0/audit").await.body;
+    assert!(first.contains("missing.txt") && first.contains("f59.txt") && !first.contains("f0.txt"), "{first}");
+    assert!(first.find("f59.txt") < first.find("f58.txt"), "{first}");
+    let (mut page, mut seen) = (first, 0);
+    while let Some(at) = page.find("\">Earlier rows") {
+        let begins = page[..at].rfind("href=\"").unwrap() + "href=\"".len();
+        let next = page[begins..at].replace("&#38;", "&");
+        seen += 1;
+        page = browser.get(&next).await.body;
+    }
+    assert!(seen >= 1 && page.contains("f0.txt"), "{page}");
+    let failed = browser.get("/projects/p0/audit?failed=on").await.body;
+    assert!(failed.contains("missing.txt") && !failed.contains("f59.txt"), "{failed}");
+    let reads = browser.get("/projects/p0/audit?tool=file_read").await.body;
+    assert!(reads.contains("missing.txt") && !reads.contains("f59.txt"), "{reads}");
+    let typed = browser.get("/projects/p0/audit?hours=many").await.body;
+    assert!(typed.contains("The hours are a number above 0.") && typed.contains("value=\"many\""), "{typed}");
+}
+
+#[tokio::test]
+async fn one_call_is_shown_with_all_its_rows_and_the_record_can_be_verified_and_taken_away() {
+    let rig = Rig::one().await;
+    let token = rig.token(&["call"]).await;
+    rig.call(&token, "file.write", json!({ "path": "a.txt", "content": "x" })).await;
+    let row = rig.houses[0].rows().await.pop().unwrap();
+    let id = row["callId"].as_str().unwrap();
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let page = browser.get(&format!("/projects/p0/audit/calls/{id}")).await.body;
+    assert!(page.contains("file.write") && page.contains("a.txt") && page.contains("prevHash"), "{page}");
+    assert_eq!(browser.get("/projects/p0/audit/calls/none").await.status, 404);
+    let looked = browser.get("/projects/p0/audit/verification").await;
+    assert_eq!((looked.status, looked.header("location")), (303, Some("/projects/p0/audit")));
+    let verified = browser.post("/projects/p0/audit/verification", &form(&[("verify", "on")])).await.body;
+    assert!(verified.contains("The record is whole"), "{verified}");
+    let export = browser.get("/projects/p0/audit/export").await;
+    let lines: Vec<&str> = export.body.lines().collect();
+    let end: serde_json::Value = serde_json::from_str(lines.last().unwrap()).unwrap();
+    assert_eq!((end["line"].as_str(), end["rows"].as_u64()), (Some("end"), Some(lines.len() as u64 - 1)), "{end}");
+}
+
+#[tokio::test]
+async fn files_are_looked_at_as_agents_may_and_no_further() {
+    let rig = Rig::one().await;
+    let workspace = &rig.houses[0].workspace;
+    workspace.write("src/deep/main.rs", "fn main() {\n    hello();\n}\n");
+    workspace.write("hostile.txt", HOSTILE);
+    let outside = TempWorkspace::new();
+    outside.write("secret", "outside");
+    workspace.link(outside.path("secret"), "link");
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let top = browser.get("/projects/p0/files").await.body;
+    assert!(top.contains("?path=src\">src/</a>") && top.contains("hostile.txt"), "{top}");
+    let file = browser.get("/projects/p0/files?path=src%2Fdeep%2Fmain%2Ers").await.body;
+    assert!(file.contains("fn main()") && file.contains("?path=src%2Fdeep\">deep</a>"), "{file}");
+    let found = browser.get("/projects/p0/files?q=HELLO").await.body;
+    assert!(found.contains("src/deep/main.rs, line 2") && found.contains("1 lines in 1 files."), "{found}");
+    for path in ["..%2F..%2Fetc%2Fpasswd", "%2Fetc%2Fpasswd", "link", "none.txt"] {
+        let refused = browser.get(&format!("/projects/p0/files?path={path}")).await;
+        assert!(refused.status == 404 && refused.body.contains("role=\"alert\""), "{path}: {refused:?}");
+        assert!(!refused.body.contains("root:") && !refused.body.contains("outside"), "{path}: {refused:?}");
+    }
+    let rows = rig.houses[0].rows().await;
+    let read = rows.iter().find(|row| row["tool"] == "file.read").unwrap();
+    assert_eq!((read["caller"]["door"].as_str(), read["caller"]["kind"].as_str()), (Some("workbench"), Some("person")));
+}
+
+#[tokio::test]
+async fn what_agents_write_is_text_on_pages_of_a_project() {
+    let rig = Rig::one().await;
+    let token = rig.token(&["call"]).await;
+    rig.houses[0].workspace.write("hostile.txt", HOSTILE);
+    rig.call(&token, "file.write", json!({ "path": "<b>x</b>.txt", "content": HOSTILE })).await;
+    rig.call(&token, HOSTILE, json!({ "path": HOSTILE })).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let rows = rig.houses[0].rows().await;
+    let calls = rows.iter().map(|row| format!("audit/calls/{}", row["callId"].as_str().unwrap()));
+    let query =
+        form(&[("path", HOSTILE), ("q", HOSTILE), ("tool", HOSTILE), ("arguments", HOSTILE), ("session", HOSTILE)]);
+    let asked = PAGES.iter().map(|path| format!("{path}?{query}"));
+    let plain = PAGES.iter().map(|path| (*path).to_owned());
+    let others = ["files?path=hostile.txt".to_owned(), "files?q=alert".to_owned()];
+    for path in plain.chain(asked).chain(calls).chain(others).filter(|path| !path.starts_with("audit/export")) {
+        let page = browser.get(&format!("/projects/p0/{path}")).await;
+        for forbidden in ["<script", "<img", "<b>", "\u{1b}", "\u{202e}", "\"'>"] {
+            assert!(!page.body.contains(forbidden), "{path} {forbidden:?}: {}", page.body);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_policy_says_what_would_be_decided_and_editors_end_rules() {
+    let policy = "[[rules]]\ntool = \"file.write\"\ndecide = \"ask\"\nwhy = \"people look first\"\n\n\
+                  [[rules]]\ntool = \"file.delete\"\ndecide = \"deny\"\n";
+    let rig = Rig::start(vec![house().project_policy(policy)], HttpLimits::default()).await;
+    viewer(&rig, "ann", Role::Viewer).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let ask = |tool: &str, profile: &str, arguments: &str| {
+        format!("/projects/p0/policy?{}", form(&[("tool", tool), ("profile", profile), ("arguments", arguments)]))
+    };
+    for (tool, arguments, said) in [
+        ("file_read", "{\"path\":\"a\"}", "<strong>allowed</strong>"),
+        ("file.write", "{\"path\":\"a\",\"content\":\"\"}", "<strong>a person is asked</strong>"),
+        ("file.delete", "{\"path\":\"a\"}", "<strong>denied</strong>"),
+        ("none", "{}", "There is no tool none."),
+        ("file.read", "{", "The arguments are not JSON"),
+    ] {
+        let page = browser.get(&ask(tool, "all", arguments)).await;
+        assert!(page.status == 200 && page.body.contains(said), "{tool}: {}", page.body);
+    }
+    let rows = rig.houses[0].rows().await;
+    assert!(rows.is_empty(), "a question makes no call: {rows:?}");
+
+    let token = rig.token(&["call"]).await;
+    let reply = rig.call(&token, "file.write", json!({ "path": "a.txt", "content": "x" })).await;
+    let id = reply.json()["data"]["approvalId"].as_str().unwrap().to_owned();
+    let page = browser.get(&format!("/asks/p0/{id}")).await.body;
+    let digest = page.split("name=\"digest\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let granted = browser.post(&format!("/asks/p0/{id}"), &form(&[("rule", "on"), ("digest", digest)])).await;
+    assert_eq!(granted.status, 303, "{granted:?}");
+    let page = browser.get("/projects/p0/policy").await.body;
+    assert!(page.contains("rule-2") && page.contains("in force"), "{page}");
+    let ann = Browser::signed_in(&rig, "ann").await;
+    assert!(!ann.get("/projects/p0/policy").await.body.contains("name=\"revoke\""));
+    assert_eq!(ann.post("/projects/p0/policy", "revoke=rule-2").await.status, 403);
+    assert_eq!(browser.post("/projects/p0/policy", "revoke=rule-9").await.status, 404);
+    assert_eq!(browser.post("/projects/p0/policy", "revoke=rule-2").await.status, 303);
+    let page = browser.get("/projects/p0/policy").await.body;
+    assert!(page.contains("rule-2") && !page.contains("in force"), "{page}");
+}
+
+#[tokio::test]
+async fn access_is_shown_to_members_and_tokens_to_owners_alone() {
+    let rig = Rig::one().await;
+    viewer(&rig, "ann", Role::Editor).await;
+    rig.token_of(0, "nightly", &["all"], &["call"]).await;
+    let (owner, ann) = (Browser::signed_in(&rig, USER_NAME).await, Browser::signed_in(&rig, "ann").await);
+    let page = owner.get("/projects/p0/access").await.body;
+    assert!(page.contains("nightly") && page.contains("ann") && page.contains("Fence"), "{page}");
+    let page = ann.get("/projects/p0/access").await.body;
+    assert!(!page.contains("nightly") && page.contains("ann") && !page.contains("<form class=\"filter\""), "{page}");
+    rig.advance(16 * 60_000);
+    let late = form(&[("name", "late"), ("call", "on"), ("profile", "all")]);
+    let made = owner.post("/projects/p0/access/tokens", &late).await;
+    assert!(
+        made.status == 403 && made.body.contains("Sign in again") && made.body.contains("value=\"late\""),
+        "{made:?}"
+    );
+}
