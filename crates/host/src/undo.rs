@@ -181,6 +181,20 @@ impl Undo {
         Ok(undo)
     }
 
+    /// Whether there is nothing to put back.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.conflicts.is_empty() && self.folders.is_empty()
+    }
+
+    /// SHA-256 of all that it does, hex: what a person who has seen it agrees to.
+    ///
+    /// # Errors
+    /// If it cannot be written as JSON.
+    pub fn digest(&self) -> Result<String, ToolError> {
+        Ok(hex::encode(Sha256::digest(serde_json::to_vec(self).map_err(ToolError::internal)?)))
+    }
+
     /// A folder that was made goes, if it is still one.
     async fn folder(&mut self, workspace: &Workspace, path: &str) -> Result<(), ToolError> {
         let parsed = WsPath::parse(path)?;

@@ -20,7 +20,7 @@ use crate::package::Packages;
 use crate::place::{self, Place};
 
 /// The profile of calls that a person makes through the embedding program.
-const PROFILE_OF_PEOPLE: &str = "all";
+pub const PROFILE_OF_PEOPLE: &str = "all";
 
 /// The tools of one project behind their gate, in the name of one user. Cloning it is cheap.
 #[derive(Clone)]

@@ -39,7 +39,7 @@ pub use connection::{Connection, Recording, User, is_unwritable};
 pub use error::{Error, Result};
 pub use events::Run;
 pub use fork::Fork;
-pub use host::{Host, done};
+pub use host::{Host, PROFILE_OF_PEOPLE, done};
 pub use kit::Kit;
 pub use limits::PROJECT_CHARS_MAX;
 pub use models::{ModelConfig, ModelFiles, ModelPrice, Models, OpenModel};

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolhost_contract::hmac_sha256;
 use toolhost_store::ExportEnd;

@@ -62,7 +62,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let log = host.store().file_log();
     let mut undo = Undo::plan(&log, project, &workspace, &which).await?;
     undo.steps.iter_mut().for_each(|step| host.connection().redact(&mut step.diff));
-    let code = if undo.steps.is_empty() && undo.conflicts.is_empty() && undo.folders.is_empty() {
+    let code = if undo.is_empty() {
         print::aside("there is nothing to undo");
         ExitCode::SUCCESS
     } else if undo.conflicts.is_empty() {

@@ -9,19 +9,21 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
-use toolhost::{Host, Session, SessionRequest};
+use toolhost::{Host, PROFILE_OF_PEOPLE, Session, SessionRequest};
 use toolhost_agent::session::{Control, Event, Watch};
 use toolhost_agent::start::{BuilderTarget, Task};
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_builder::limits::Size;
 use toolhost_builder::packages::{ChangeSetLine, Deed, Preview, WorkflowLine};
 use toolhost_builder::{Files, from_zip_up_to, to_zip};
+use toolhost_contract::workspace::{Access, Fence, Workspace};
 use toolhost_contract::{ErrorKind, Signal, ToolError};
+use toolhost_host::Undo;
 use toolhost_server::http::{
     Archive, ChangePreview, Done, Forked, Imported, MemberChanged, NewRun, PackageFindings, Replaces, SessionInfo,
     Stop, Target, TokenMade, TokenWish, Work,
 };
-use toolhost_store::Role;
+use toolhost_store::{Changes, Role};
 
 use crate::model::{self, ModelSettings};
 use crate::tokens;
@@ -121,6 +123,15 @@ impl ProjectWork {
     async fn standing(host: &Host, id: &str) -> Result<SessionInfo, ToolError> {
         Ok(host.session(id).await?.into())
     }
+}
+
+/// What an undo of one call's changes of files would do, and the workspace that it would do it in.
+async fn planned(host: &Host, call: &str) -> Result<(Undo, Workspace), ToolError> {
+    let workspace = Workspace::new(Arc::clone(host.executor()), Fence::closed(Access::Write));
+    let (log, project) = (host.store().file_log(), host.connection().project().id);
+    let mut undo = Undo::plan(&log, project, &workspace, &Changes::Call(call.to_owned())).await?;
+    undo.steps.iter_mut().for_each(|step| host.connection().redact(&mut step.diff));
+    Ok((undo, workspace))
 }
 
 /// Tells that a session has begun.
@@ -335,6 +346,31 @@ impl Work for ProjectWork {
             let deed = if role.is_some() { "member.add" } else { "member.remove" };
             connection.record(&connection.who(), deed, arguments, work).await?;
             Ok(MemberChanged { name: name.to_owned(), role: role.map(|role| role.as_str().to_owned()) })
+        })
+    }
+
+    fn file_undo<'a>(&'a self, user: &'a str, call: &'a str) -> Done<'a, Undo> {
+        Box::pin(async move {
+            let host = self.host_of(user).await?;
+            host.connection().need_role(Role::Viewer).await?;
+            Ok(planned(&host, call).await?.0)
+        })
+    }
+
+    fn undo_files<'a>(&'a self, user: &'a str, call: &'a str, digest: &'a str) -> Done<'a, ()> {
+        Box::pin(async move {
+            let host = self.host_of(user).await?;
+            host.connection().need_role(Role::Editor).await?;
+            let (undo, workspace) = planned(&host, call).await?;
+            if undo.digest()? != digest {
+                return Err(ToolError::new(ErrorKind::Conflict, "it would put back something else than was shown")
+                    .hint("look at it again"));
+            }
+            let request = host.request("undo", json!({ "calls": undo.calls }), PROFILE_OF_PEOPLE);
+            let who = host.connection().who_calls(&request);
+            let (log, project) = (host.store().file_log(), host.connection().project().id);
+            let work = undo.apply(&log, project, &request, workspace);
+            host.connection().record(&who, "undo", request.arguments.clone(), work).await
         })
     }
 

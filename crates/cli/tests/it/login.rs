@@ -10,19 +10,30 @@ use crate::room::program;
 use crate::served::{Served, token};
 
 async fn post(served: &Served, path: &str, cookie: &str) -> HttpReply {
+    send_form(served, cookie, path, "").await
+}
+
+/// Sends a form from a page of the server.
+pub(crate) async fn send_form(served: &Served, cookie: &str, path: &str, form: &str) -> HttpReply {
     let host = served.address("address").to_string();
     let origin = format!("http://{host}");
-    let headers = [("host", host.as_str()), ("origin", &origin), ("cookie", cookie)];
-    http(served.address("address"), ("POST", path), &headers, "").await
+    let kind = ("content-type", "application/x-www-form-urlencoded");
+    let headers = [("host", host.as_str()), ("origin", &origin), ("cookie", cookie), kind];
+    http(served.address("address"), ("POST", path), &headers, form).await
+}
+
+/// A page.
+pub(crate) async fn look(served: &Served, cookie: &str, path: &str) -> HttpReply {
+    let host = served.address("address").to_string();
+    http(served.address("address"), ("GET", path), &[("host", host.as_str()), ("cookie", cookie)], "").await
 }
 
 async fn inbox(served: &Served, cookie: &str) -> HttpReply {
-    let host = served.address("address").to_string();
-    http(served.address("address"), ("GET", "/"), &[("host", host.as_str()), ("cookie", cookie)], "").await
+    look(served, cookie, "/").await
 }
 
 /// The path of a new link, and whom it signs in.
-fn link(program: &Program, served: &Served, arguments: &[&str]) -> String {
+pub(crate) fn link(program: &Program, served: &Served, arguments: &[&str]) -> String {
     let server = format!("http://{}", served.address("address"));
     let all = [&["--json", "login", "--server", &server], arguments].concat();
     let made = program.run(&all).json();
@@ -31,7 +42,7 @@ fn link(program: &Program, served: &Served, arguments: &[&str]) -> String {
 }
 
 /// The cookie of a browser that opens the link.
-async fn opened(served: &Served, path: &str) -> String {
+pub(crate) async fn opened(served: &Served, path: &str) -> String {
     let reply = post(served, path, "").await;
     assert_eq!(reply.status, 303, "{reply:?}");
     reply.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()

@@ -58,6 +58,7 @@ mod serve;
 mod serve_events;
 mod serve_killed;
 mod serve_lasts;
+mod serve_pages;
 mod serve_tls;
 mod serve_work;
 mod served;

@@ -10,7 +10,7 @@ use toolhost_builder::Finding;
 use toolhost_builder::change::{ObjectDiff, Report};
 use toolhost_builder::packages::{Brought, ChangeSetLine, Deed, WorkflowLine};
 use toolhost_contract::{BoxFuture, ToolError};
-use toolhost_host::Origin;
+use toolhost_host::{Origin, Undo};
 use toolhost_store::SessionRow;
 
 use super::token::Right;
@@ -233,6 +233,12 @@ pub trait Work: Send + Sync {
 
     /// Makes somebody a member, changes what they are, or takes the membership away (`None`).
     fn set_member<'a>(&'a self, user: &'a str, name: &'a str, role: Option<&'a str>) -> Done<'a, MemberChanged>;
+
+    /// What an undo of the file changes of one call would put back now.
+    fn file_undo<'a>(&'a self, user: &'a str, call: &'a str) -> Done<'a, Undo>;
+
+    /// Puts back what one call has changed in files, if it is what [`Self::file_undo`] has shown ([`Undo::digest`]).
+    fn undo_files<'a>(&'a self, user: &'a str, call: &'a str, digest: &'a str) -> Done<'a, ()>;
 
     fn make_token<'a>(&'a self, user: &'a str, wish: TokenWish) -> Done<'a, TokenMade>;
 

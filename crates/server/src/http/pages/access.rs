@@ -15,7 +15,7 @@ use super::visitor::{Membership, Visitor};
 use super::{Moment, Place, page, see};
 use crate::http::envelope;
 use crate::http::token::Right;
-use crate::http::work::{TokenMade, TokenWish, Work};
+use crate::http::work::{TokenMade, TokenWish};
 
 /// The pages of this part.
 pub(super) const ROUTES: &[Route] = &[
@@ -186,11 +186,6 @@ async fn answered<'a>(
     }
 }
 
-fn work(membership: &Membership) -> Result<&dyn Work, ToolError> {
-    let nothing = || ToolError::new(ErrorKind::Permission, "This server only takes calls for this project");
-    membership.project.work.as_deref().ok_or_else(nothing)
-}
-
 fn members(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
@@ -211,7 +206,7 @@ async fn set_member(
     }
     visitor.need_recent(STALE)?;
     let role = Some(field("role")).filter(|role| *role != "none");
-    work(membership)?.set_member(&visitor.login.user, field("member"), role).await.map(|_| ())
+    membership.work()?.set_member(&visitor.login.user, field("member"), role).await.map(|_| ())
 }
 
 fn tokens(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
@@ -220,7 +215,7 @@ fn tokens(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let Some(form) = wanted.form else { return Ok(see(&membership.path(SECTION))) };
         let user = &visitor.login.user;
         if let Some(id) = form.get("revoke") {
-            let done = match work(&membership) {
+            let done = match membership.work() {
                 Ok(work) => work.revoke_token(user, id).await,
                 Err(error) => Err(error),
             };
@@ -262,5 +257,5 @@ async fn make_token(
         lives: Duration::from_secs(days * DAY_SECONDS),
     };
     visitor.need_recent(STALE)?;
-    work(membership)?.make_token(&visitor.login.user, wish).await
+    membership.work()?.make_token(&visitor.login.user, wish).await
 }

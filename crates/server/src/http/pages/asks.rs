@@ -555,7 +555,7 @@ fn lives_ms(hours: &str) -> Result<u64, ToolError> {
 
 impl Membership {
     /// Where an ask of the project is.
-    fn address(&self, id: &str) -> String {
+    pub(super) fn address(&self, id: &str) -> String {
         format!("/asks/{}/{id}", self.key())
     }
 }

@@ -63,6 +63,8 @@ struct CallPage<'a> {
     tool: String,
     session: Option<(String, String)>,
     rows: Vec<Line>,
+    /// Where its changes of files can be put back.
+    undo: String,
     /// The rows as the audit holds them.
     bodies: Vec<String>,
 }
@@ -209,8 +211,9 @@ fn one_call(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let pretty = |row: &Row| serde_json::to_string_pretty(&row.exported()).unwrap_or_default();
         let bodies = found.iter().map(|row| visible_json(&pretty(row))).collect();
         let (place, address) = (membership.audit_place(&visitor), membership.path(SECTION));
+        let undo = membership.path(&format!("files/undo/{}", super::encoded(id)));
         let (id, tool) = (visible_line(id), visible_line(&first.tool));
-        Ok(page(StatusCode::OK, &CallPage { place, address, id, tool, session, rows, bodies }))
+        Ok(page(StatusCode::OK, &CallPage { place, address, id, tool, session, rows, undo, bodies }))
     })
 }
 

@@ -5,19 +5,33 @@
 use askama::Template;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use toolhost_contract::{Outcome, visible_line};
+use toolhost_contract::{ErrorKind, Outcome, visible_line};
+use toolhost_store::Role;
 
 use super::asks::without_marks;
 use super::route::{Made, Route, Wanted};
 use super::visitor::{Membership, Visitor};
-use super::{Place, encoded, page};
+use super::{Place, encoded, page, see};
+use crate::http::envelope;
 
 /// The pages of this part.
 pub(super) const ROUTES: &[Route] = &[
     Route { path: "/projects/{project}/files", name: "files", takes_forms: false, make: files },
     Route { path: "/projects/{project}/files/changes", name: "file_changes", takes_forms: false, make: changes },
+    Route { path: "/projects/{project}/files/undo/{call}", name: "file_undo", takes_forms: true, make: undo },
+    Route { path: "/projects/{project}/deploy", name: "deploy", takes_forms: true, make: deploy },
 ];
 
+/// The tool that deploys.
+const DEPLOY: &str = "deploy.copy";
+/// What a deploy's plan consists of, and how people name it.
+const DEPLOY_PARTS: &[(&str, &str)] = &[
+    ("new", "New"),
+    ("changed", "Changed"),
+    ("orphans", "Deleted there, because it is gone here"),
+    ("protected", "Not deleted, although it is gone here"),
+    ("refused", "Not taken along"),
+];
 /// The section of these pages.
 const SECTION: &str = "files";
 /// Entries of a folder on one page.
@@ -77,6 +91,39 @@ struct ChangesPage<'a> {
     lines: Vec<(&'static str, String)>,
     error: Option<String>,
     is_cut: bool,
+}
+
+#[derive(Template)]
+#[template(path = "file_undo.html")]
+struct UndoPage<'a> {
+    place: Place<'a>,
+    address: String,
+    /// The page of the call.
+    call: String,
+    lines: Vec<(&'static str, String)>,
+    folders: Vec<String>,
+    conflicts: Vec<String>,
+    /// Empty where nothing can be put back by this person.
+    digest: String,
+    error: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "deploy.html")]
+struct DeployPage<'a> {
+    place: Place<'a>,
+    address: String,
+    history: String,
+    error: Option<String>,
+    plan: Vec<DeployPart>,
+    is_editor: bool,
+}
+
+/// One kind of what a deploy does.
+struct DeployPart {
+    title: &'static str,
+    total: u64,
+    paths: Vec<String>,
 }
 
 fn place<'a>(visitor: &Visitor<'a>, membership: &'a Membership) -> Place<'a> {
@@ -246,5 +293,79 @@ fn changes(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let (place, address) = (place(&visitor, &membership), membership.path(SECTION));
         let audit = membership.path("audit");
         Ok(page(StatusCode::OK, &ChangesPage { place, address, audit, lines, error, is_cut }))
+    })
+}
+
+fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let membership = visitor.membership(wanted.part("project")).await?;
+        let (work, call, user) = (membership.work()?, wanted.part("call"), &visitor.login.user);
+        let page_of_call = membership.path(&format!("audit/calls/{}", encoded(call)));
+        let mut error = None;
+        if let Some(form) = &wanted.form {
+            let digest = form.get("digest").map(String::as_str).unwrap_or_default();
+            match work.undo_files(user, call, digest).await {
+                Ok(()) => return Ok(see(&page_of_call)),
+                Err(refused) if refused.kind == ErrorKind::Internal => return Err(refused),
+                Err(refused) => error = Some(refused),
+            }
+        }
+        let undo = work.file_undo(user, call).await?;
+        let can = membership.role <= Role::Editor && undo.conflicts.is_empty() && !undo.is_empty();
+        let lines = undo.steps.iter().flat_map(|step| step.diff.lines());
+        let status = error.as_ref().map_or(StatusCode::OK, |error| envelope::status(error.kind));
+        let shown = UndoPage {
+            place: place(&visitor, &membership),
+            address: membership.path(&format!("files/undo/{}", encoded(call))),
+            call: page_of_call,
+            lines: lines.map(|line| (super::asks::mark(line), without_marks(line))).collect(),
+            folders: undo.folders.iter().map(|folder| visible_line(folder)).collect(),
+            conflicts: undo
+                .conflicts
+                .iter()
+                .map(|conflict| visible_line(&format!("{}: {}", conflict.path, conflict.why)))
+                .collect(),
+            digest: if can { undo.digest()? } else { String::new() },
+            error: error.map(|error| format!("{}.", error.message)),
+        };
+        Ok(page(status, &shown))
+    })
+}
+
+/// What a deploy would do. The button makes the call: it asks, as it always does, and the ask shows the plan that a yes is bound to.
+fn deploy(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let membership = visitor.membership(wanted.part("project")).await?;
+        let mut error = None;
+        if wanted.form.is_some() {
+            let outcome = membership.call(&visitor, DEPLOY, json!({})).await;
+            if let Some(ask) = outcome.data.get("approvalId").and_then(Value::as_str) {
+                return Ok(see(&membership.address(ask)));
+            }
+            error = data(outcome).err();
+        }
+        let (mut plan, found) = (Vec::new(), data(membership.call(&visitor, DEPLOY, json!({ "dryRun": true })).await));
+        match found {
+            Ok(found) => {
+                for (name, title) in DEPLOY_PARTS {
+                    let part = found.get(*name).unwrap_or(&Value::Null);
+                    let paths = items(part, "paths").iter().filter_map(Value::as_str).map(visible_line);
+                    let kept = items(part, "files").iter();
+                    let kept = kept.map(|file| visible_line(&format!("{}: {}", text(file, "path"), text(file, "why"))));
+                    let paths = paths.chain(kept).collect();
+                    plan.push(DeployPart { title, total: number(part, "total").unwrap_or(0), paths });
+                }
+            }
+            Err(why) => error = error.or(Some(why)),
+        }
+        let shown = DeployPage {
+            place: Place { section: "deploy", ..place(&visitor, &membership) },
+            address: membership.path("deploy"),
+            history: format!("{}?tool={DEPLOY}", membership.path("audit")),
+            error,
+            plan,
+            is_editor: membership.role <= Role::Editor,
+        };
+        Ok(page(StatusCode::OK, &shown))
     })
 }

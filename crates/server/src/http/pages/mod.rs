@@ -58,6 +58,7 @@ struct Section {
 /// The menu of a project, in this order.
 const SECTIONS: &[Section] = &[
     Section { path: "files", title: "Files" },
+    Section { path: "deploy", title: "Deploy" },
     Section { path: "audit", title: "Audit" },
     Section { path: "policy", title: "Policy" },
     Section { path: "access", title: "Access" },

@@ -9,6 +9,7 @@ use toolhost_host::Hooks;
 use toolhost_store::{Login, Role};
 
 use super::super::api_work::PROFILE_OF_PEOPLE;
+use super::super::work::Work;
 use super::super::{OpenProject, Projects};
 use super::{Moment, Place, encoded};
 
@@ -53,6 +54,15 @@ impl Membership {
         };
         let call = Call { id: self.project.ids.call_id(), tool: tool.to_owned(), arguments, scope, caller };
         self.project.gate.call(call, Hooks::default()).await
+    }
+
+    /// What people do with the project besides calls.
+    ///
+    /// # Errors
+    /// If it takes calls and nothing else.
+    pub(super) fn work(&self) -> Result<&dyn Work, ToolError> {
+        let nothing = || ToolError::new(ErrorKind::Permission, "This server only takes calls for this project");
+        self.project.work.as_deref().ok_or_else(nothing)
     }
 
     /// The address of a page of the project; `path` begins below the project.

@@ -1,0 +1,98 @@
+//! Pages of a started server that do something: files are put back, members and tokens are made, a deploy is asked for.
+
+use serde_json::json;
+use toolhost_testkit::TempWorkspace;
+
+use crate::login::{link, look, opened, send_form};
+use crate::room::program;
+use crate::served::{Served, token};
+
+/// What a form's hidden field holds.
+fn hidden<'p>(page: &'p str, name: &str) -> &'p str {
+    let at = page.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| unreachable!("{page}")).1;
+    at.split('"').next().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_puts_back_what_a_call_has_changed_and_nothing_that_came_later() {
+    let workspace = TempWorkspace::new();
+    workspace.write("kept.txt", "before\n");
+    let program = program(&workspace);
+    let (token, project) = token(&program, &["--profile", "developer"]);
+    let served = Served::start(&program, &[]);
+    let cookie = opened(&served, &link(&program, &served, &[])).await;
+    let call = served.call(&token, &project, "file.write", json!({ "path": "kept.txt", "content": "after\n" })).await;
+    let id = call.json()["meta"]["callId"].as_str().unwrap_or_else(|| unreachable!("{call:?}")).to_owned();
+    let path = format!("/projects/{project}/files/undo/{id}");
+    let page = look(&served, &cookie, &path).await.body;
+    assert!(page.contains("-after") && page.contains("+before"), "{page}");
+    let wrong = send_form(&served, &cookie, &path, &format!("digest={}", "0".repeat(64))).await;
+    assert_eq!(wrong.status, 409, "{wrong:?}");
+    assert_eq!(workspace.read("kept.txt"), "after\n");
+    let digest = hidden(&page, "digest").to_owned();
+    workspace.write("kept.txt", "by hand\n");
+    let late = send_form(&served, &cookie, &path, &format!("digest={digest}")).await;
+    assert_eq!(late.status, 409, "{late:?}");
+    assert_eq!(workspace.read("kept.txt"), "by hand\n");
+    workspace.write("kept.txt", "after\n");
+    let done = send_form(&served, &cookie, &path, &format!("digest={digest}")).await;
+    assert_eq!(done.status, 303, "{done:?}");
+    assert_eq!(workspace.read("kept.txt"), "before\n");
+    let audit = look(&served, &cookie, &format!("/projects/{project}/audit?tool=undo")).await.body;
+    assert!(audit.contains("<strong>undo</strong>"), "{audit}");
+    assert_eq!(served.end(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_gives_access_and_a_token_shows_its_secret_once() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    let (_, project) = token(&program, &["--profile", "developer"]);
+    let served = Served::start(&program, &[]);
+    let cookie = opened(&served, &link(&program, &served, &[])).await;
+    let access = format!("/projects/{project}/access");
+    let added = send_form(&served, &cookie, &format!("{access}/members"), "member=ann&role=editor").await;
+    assert_eq!((added.status, added.header("location")), (303, Some(access.as_str())), "{added:?}");
+    let refused = send_form(&served, &cookie, &format!("{access}/members"), "member=bob&role=king").await;
+    assert!(refused.status == 400 && refused.body.contains("value=\"bob\""), "{refused:?}");
+    let form = "name=nightly&profile=developer&call=on&days=1";
+    let made = send_form(&served, &cookie, &format!("{access}/tokens"), form).await;
+    let secret = made.body.split_once("<pre><code>").unwrap().1.split('<').next().unwrap().to_owned();
+    let call = served.call(&secret, &project, "file.list", json!({})).await;
+    assert_eq!(call.json()["ok"], true, "{call:?}");
+    let page = look(&served, &cookie, &access).await.body;
+    assert!(page.contains("nightly") && page.contains("ann") && !page.contains(&secret), "{page}");
+    let id = page.split_once("name=\"revoke\" value=\"").unwrap().1.split('"').next().unwrap().to_owned();
+    for part in page.split("name=\"revoke\" value=\"").skip(1) {
+        let id = part.split('"').next().unwrap();
+        assert_eq!(send_form(&served, &cookie, &format!("{access}/tokens"), &format!("revoke={id}")).await.status, 303);
+    }
+    assert!(!id.is_empty() && served.call(&secret, &project, "file.list", json!({})).await.status == 401);
+    assert_eq!(served.end(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deploy_is_planned_on_its_page_and_agreed_to_in_the_inbox() {
+    let workspace = TempWorkspace::new();
+    workspace.write("index.html", "<p>hello</p>\n");
+    let target = workspace.beside("target");
+    workspace.make_folder("../target");
+    let program = program(&workspace).argument("--deploy-to").argument(target.clone());
+    let (_, project) = token(&program, &["--profile", "developer"]);
+    let served = Served::start(&program, &[]);
+    let cookie = opened(&served, &link(&program, &served, &[])).await;
+    let deploy = format!("/projects/{project}/deploy");
+    let page = look(&served, &cookie, &deploy).await.body;
+    assert!(page.contains("New: 1") && page.contains("index.html"), "{page}");
+    let asked = send_form(&served, &cookie, &deploy, "deploy=on").await;
+    let ask = asked.header("location").unwrap_or_else(|| unreachable!("{asked:?}")).to_owned();
+    assert!(ask.starts_with("/asks/") && !target.join("index.html").exists(), "{ask}");
+    let page = look(&served, &cookie, &ask).await.body;
+    let form = format!("decision=allow&digest={}", hidden(&page, "digest"));
+    assert_eq!(send_form(&served, &cookie, &ask, &form).await.status, 303);
+    while !look(&served, &cookie, &ask).await.body.contains("The call has succeeded.") {
+        tokio::task::yield_now().await;
+    }
+    assert!(target.join("index.html").exists());
+    assert_eq!(served.end(), Some(0));
+}
