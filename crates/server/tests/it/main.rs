@@ -5,6 +5,7 @@
 mod api;
 mod asks;
 mod attachments;
+mod browser;
 mod events;
 mod forms;
 mod hostile;

@@ -243,7 +243,7 @@ async fn no_page_can_be_framed_kept_or_made_to_run_code() {
         assert!(!policy.contains("unsafe"), "{policy}");
         assert_eq!(reply.header("cache-control"), Some("no-store"), "{path}");
         assert_eq!(reply.header("x-content-type-options"), Some("nosniff"), "{path}");
-        assert_eq!(reply.header("referrer-policy"), Some("no-referrer"), "{path}");
+        assert_eq!(reply.header("referrer-policy"), Some("same-origin"), "{path}");
         assert!(!reply.body.contains("<script") && !reply.body.contains("style="), "{path}");
     }
     let style = browser.get("/static/toolhost.css").await;

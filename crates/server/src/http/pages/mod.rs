@@ -103,7 +103,8 @@ fn page(status: StatusCode, page: &impl Template) -> Response<Body> {
 fn guard(headers: &mut HeaderMap) {
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::REFERRER_POLICY, "no-referrer"),
+        // Not `no-referrer`: browsers then say of a page's own forms that they come from nowhere.
+        (header::REFERRER_POLICY, "same-origin"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::CACHE_CONTROL, "no-store"),
