@@ -17,6 +17,11 @@ impl TestSocket {
         Self(TcpListener::bind("127.0.0.1:0").await.unwrap())
     }
 
+    /// The socket that a server had before, for the next one.
+    pub async fn bind_at(address: SocketAddr) -> Self {
+        Self(TcpListener::bind(address).await.unwrap())
+    }
+
     pub fn address(&self) -> SocketAddr {
         self.0.local_addr().unwrap()
     }

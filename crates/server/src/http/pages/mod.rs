@@ -4,9 +4,13 @@
 //! agents have written is text here, never markup: the templates escape all that they are given.
 
 mod asks;
+mod batch;
+mod live;
+mod past;
 mod projects;
 mod route;
 mod routes;
+mod search;
 mod sign_in;
 mod visitor;
 
@@ -42,6 +46,11 @@ const FILES: &[File] = &[
         kind: "text/css; charset=utf-8",
         bytes: include_bytes!("../../../static/toolhost.css"),
     },
+    File {
+        name: "toolhost.js",
+        kind: "text/javascript; charset=utf-8",
+        bytes: include_bytes!("../../../static/toolhost.js"),
+    },
     File { name: "toolhost.svg", kind: "image/svg+xml", bytes: include_bytes!("../../../static/toolhost.svg") },
 ];
 
@@ -63,6 +72,9 @@ struct Place<'a> {
     project: Option<&'a Membership>,
     /// The path of the section that the page is in; empty in none.
     section: &'static str,
+    /// Which changes of the project, or of all projects where it is about none, make the page fetch itself again: words of
+    /// [`Told::kinds`](super::told::Told), separated by blanks. A page that shows what somebody has typed has none.
+    live: &'static str,
 }
 
 impl<'a> Place<'a> {
