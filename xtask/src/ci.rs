@@ -52,11 +52,15 @@ struct Went {
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     packages::ensure()?;
     // A server that does not start is then a failure; without the programs, the tests say that they skip.
-    let demanded: &[(&str, &str)] =
-        if packages::has_postgresql() { &[("TOOLHOST_TEST_POSTGRES", "required")] } else { &[] };
+    let may_demand = [
+        (packages::has_postgresql(), ("TOOLHOST_TEST_POSTGRES", "required")),
+        (packages::has_browser(), ("TOOLHOST_TEST_BROWSER", "required")),
+    ];
+    let demanded: Vec<(&str, &str)> =
+        may_demand.into_iter().filter_map(|(is_there, demand)| is_there.then_some(demand)).collect();
     let mut results = Vec::new();
     for step in &STEPS {
-        let went = run_step(root, step, demanded)?;
+        let went = run_step(root, step, &demanded)?;
         let failed = went.exit_code != 0;
         results.push(went);
         if failed {

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell;
 
-const NEEDS: [Need; 7] = [
+const NEEDS: [Need; 10] = [
     Need::of("bwrap", &["bubblewrap"]),
     Need::of("git", &["git"]),
     // The C library's headers are only recommended by gcc, and recommended packages are left out.
@@ -23,6 +23,10 @@ const NEEDS: [Need; 7] = [
     Need { also_in: Some("/usr/sbin"), ..Need::of("sshd", &[OPENSSH_SERVER]) },
     // Debian keeps several versions side by side and none on the PATH.
     Need { versions_in: Some("/usr/lib/postgresql"), without: Without::Skip, ..Need::of("initdb", &[POSTGRESQL]) },
+    Need { without: Without::Skip, ..Need::of("chromium", &["chromium"]) },
+    Need { without: Without::Skip, ..Need::of("chromedriver", &["chromium-driver"]) },
+    // Fetches axe-core, which says whether the pages are accessible.
+    Need { without: Without::Skip, ..Need::of("npm", &["npm"]) },
 ];
 
 const POSTGRESQL: &str = "postgresql";
@@ -110,6 +114,11 @@ pub(crate) fn ensure() -> Result<()> {
 /// Whether the tests on PostgreSQL can run here; where they can, they must.
 pub(crate) fn has_postgresql() -> bool {
     NEEDS.iter().filter(|need| need.packages.contains(&POSTGRESQL)).all(Need::is_met)
+}
+
+/// Whether the tests in a browser can run here; where they can, they must.
+pub(crate) fn has_browser() -> bool {
+    NEEDS.iter().filter(|need| ["chromium", "chromedriver", "npm"].contains(&need.program)).all(Need::is_met)
 }
 
 fn lacking(is_met: impl Fn(&Need) -> bool) -> Vec<&'static Need> {
@@ -223,7 +232,17 @@ mod tests {
         assert_eq!(lacking(|_| true), Vec::<&super::Need>::new());
         assert_eq!(
             packages(&lacking(|need| need.program == "git" || need.program == "bash")),
-            ["bubblewrap", "gcc", "libc6-dev", "openssh-client", "openssh-server", "postgresql"]
+            [
+                "bubblewrap",
+                "gcc",
+                "libc6-dev",
+                "openssh-client",
+                "openssh-server",
+                "postgresql",
+                "chromium",
+                "chromium-driver",
+                "npm"
+            ]
         );
     }
 
@@ -246,8 +265,10 @@ mod tests {
     }
 
     #[test]
-    fn postgresql_alone_is_no_reason_to_stop() {
-        assert!(can_go_on(&lacking(|need| need.program != "initdb")));
+    fn postgresql_or_a_browser_is_no_reason_to_stop() {
+        for program in ["initdb", "chromium", "chromedriver", "npm"] {
+            assert!(can_go_on(&lacking(|need| need.program != program)));
+        }
         assert!(!can_go_on(&lacking(|need| need.program != "initdb" && need.program != "git")));
     }
 

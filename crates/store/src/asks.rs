@@ -34,6 +34,15 @@ const ANSWER_LIVES_MS_MIN: i64 = 60_000;
 /// Longest summary in a list, characters.
 const SUMMARY_CHARS_MAX: i64 = 400;
 
+/// Where the asks of a project stand: two marks differ if an ask was made or has ended between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AsksMark {
+    /// The number of the newest one.
+    last: i64,
+    /// How many can be answered.
+    open: i64,
+}
+
 /// The asks of all projects; every call names one.
 #[derive(Clone)]
 pub struct Asks {
@@ -141,6 +150,15 @@ impl Asks {
             "SELECT number FROM ask_seen WHERE project_id = $1 AND number = $2 AND account_id = $3 AND digest = $4";
         let query = sql(text).bind(project).bind(number).bind(account_id).bind(digest);
         Ok(!query.read(&self.db).await?.is_empty())
+    }
+
+    /// What changes whenever an ask is made or ends, however it ends.
+    pub async fn mark(&self, project: i64) -> Result<AsksMark> {
+        let text = "SELECT COALESCE((SELECT max(number) FROM ask WHERE project_id = $1), 0) AS last,
+                 (SELECT count(*) FROM ask WHERE project_id = $1 AND state = 'open' AND expires_at_ms > $2) AS open";
+        let rows = sql(text).bind(project).bind(self.clock.unix_ms()).read(&self.db).await?;
+        let row = rows.first().ok_or(Error::Sql(sqlx::Error::RowNotFound))?;
+        Ok(AsksMark { last: row.get("last")?, open: row.get("open")? })
     }
 
     /// What a person can still answer, the oldest first: those after a number.

@@ -37,7 +37,7 @@ mod tokens;
 mod wakes;
 
 pub use ask::{Ask, AskChange, AskKind, AskLimits, AskPage, AskState, AskSummary, NewAsk, NewPermit, Permit};
-pub use asks::{Asks, OPEN_MAX as ASKS_OPEN_MAX};
+pub use asks::{Asks, AsksMark, OPEN_MAX as ASKS_OPEN_MAX};
 pub use audit::{Audit, Entry, Event};
 pub use chain::link as audit_hash;
 pub use error::{Error, Result};

@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test double that fails ends its test")]
 
+mod browser;
 mod clock;
 mod collector;
 pub mod database;
@@ -28,6 +29,7 @@ pub mod session;
 mod token_key;
 mod workspace;
 
+pub use browser::{Browser, keys};
 pub use clock::{CountingIds, FakeClock};
 pub use collector::{Answers, CollectorServer, Posted};
 pub use fence::{be_the_fence, fence_helper};

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 use toolhost_contract::ToolError;
-use toolhost_store::{Position, Wakes, Woken};
+use toolhost_store::{AsksMark, Position, Wakes, Woken};
 
 use super::projects::OpenProject;
 use super::told::Told;
@@ -28,6 +28,8 @@ pub(crate) struct Known {
     /// The last events, in their order; the first one follows `latest_after`.
     pub(crate) latest: Arc<[Told]>,
     pub(crate) latest_after: Position,
+    /// Not all that happens to asks has a row in the audit: a call that still waits has none.
+    pub(crate) asks: AsksMark,
     pub(crate) callers: Arc<Callers>,
 }
 
@@ -55,11 +57,12 @@ impl Ends {
         }
         let end = project.reader.stream_end(project.id).await?;
         let callers = Arc::new(callers(project).await?);
+        let asks = project.gate.queue().asks().mark(project.id).await?;
         let mut followed = lock(&self.followed);
         if let Some(sender) = followed.get(&project.key) {
             return Ok(sender.subscribe());
         }
-        let known = Known { end, latest: Arc::new([]), latest_after: end, callers };
+        let known = Known { end, latest: Arc::new([]), latest_after: end, asks, callers };
         let (sender, receiver) = watch::channel(known);
         followed.insert(project.key.clone(), sender.clone());
         let look = Look { project: Arc::clone(project), sender, followed: Arc::clone(&self.followed) };
@@ -109,7 +112,14 @@ impl Look {
 
     async fn read(&self, wakes: &Wakes, woken: Woken) -> Result<(), ToolError> {
         let (reader, project) = (&self.project.reader, self.project.id);
-        let mut after = self.sender.borrow().end;
+        let (mut after, before) = {
+            let known = self.sender.borrow();
+            (known.end, known.asks)
+        };
+        let asks = self.project.gate.queue().asks().mark(project).await?;
+        if asks != before {
+            self.sender.send_modify(|known| known.asks = asks);
+        }
         if reader.stream_end(project).await? == after {
             return Ok(());
         }

@@ -27,7 +27,7 @@ use super::routes::{AFTER, Asked, Parameter};
 use super::told::Told;
 
 /// How often a listener hears that the connection is there.
-const ALIVE_EVERY: Duration = Duration::from_secs(5);
+pub(crate) const ALIVE_EVERY: Duration = Duration::from_secs(5);
 /// Steps that are read at once.
 const PAGE_STEPS: i64 = 100;
 /// How often a session is looked at for new steps.
@@ -35,14 +35,14 @@ const STEPS_EVERY: Duration = Duration::from_millis(200);
 /// The content type of a stream of events.
 pub(crate) const EVENTS: &str = "text/event-stream";
 /// What no reader takes for an event.
-const ALIVE: Bytes = Bytes::from_static(b":\n\n");
+pub(crate) const ALIVE: Bytes = Bytes::from_static(b":\n\n");
 
 /// The header with the number of the last event that was heard.
 pub(crate) const LAST_EVENT: Parameter =
     Parameter::number("Last-Event-ID", "The number of the last event that was heard; it counts before `after`");
 
 /// Where the parts of a stream come from.
-trait Source: Send + 'static {
+pub(crate) trait Source: Send + 'static {
     /// The next part; `None` at the end.
     fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 }
@@ -175,7 +175,7 @@ pub(crate) async fn rows(asked: Asked) -> Result<Reply, ToolError> {
         Some(heard) => project.reader.position(project.id, heard).await?,
         None => project.reader.stream_end(project.id).await?,
     };
-    Ok(streamed(Listener { principal: asked.principal, since, spoken: since, last, known }, asked.life))
+    Ok(Reply::Raw(streamed(Listener { principal: asked.principal, since, spoken: since, last, known }, asked.life)))
 }
 
 /// The steps of a session.
@@ -183,10 +183,12 @@ pub(crate) async fn steps(asked: Asked) -> Result<Reply, ToolError> {
     let project = &asked.principal.project;
     let session = project.sessions.get(project.id, asked.part("session")).await?.id;
     let last = heard(&asked)?.unwrap_or(-1);
-    Ok(streamed(Follower { principal: asked.principal, checked: Instant::now(), session, last }, asked.life))
+    let follower = Follower { principal: asked.principal, checked: Instant::now(), session, last };
+    Ok(Reply::Raw(streamed(follower, asked.life)))
 }
 
-fn streamed(source: impl Source, life: CancellationToken) -> Reply {
+/// The answer that is such a stream, until the server ends.
+pub(crate) fn streamed(source: impl Source, life: CancellationToken) -> Response<Body> {
     let parts = stream::unfold((source, life), |(mut source, life)| async move {
         tokio::select! {
             part = source.next() => Some((Ok::<_, std::convert::Infallible>(part?), (source, life))),
@@ -199,5 +201,5 @@ fn streamed(source: impl Source, life: CancellationToken) -> Reply {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // A reverse proxy that collects answers would keep events to itself.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Reply::Raw(response)
+    response
 }

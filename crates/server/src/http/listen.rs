@@ -60,12 +60,13 @@ pub async fn serve(serving: Serving, listener: impl Listener, stop: Cancellation
     let (limits, life) = (serving.limits, CancellationToken::new());
     let oauth = serving.oauth.clone().map(|config| Arc::new(Oauth::new(config, Arc::clone(&serving.clock))));
     let visitors = Arc::new(Visitors::new(serving.hosts.clone(), limits.failed_logins));
-    let pages = serving
-        .sign_in
-        .clone()
-        .map(|sign_in| Arc::new(Pages::new(sign_in, oauth.clone(), &serving, Arc::clone(&visitors))));
+    let ends: Arc<Ends> = Arc::default();
+    let pages = serving.sign_in.clone().map(|sign_in| {
+        let live = (Arc::clone(&ends), life.clone());
+        Arc::new(Pages::new(sign_in, oauth.clone(), &serving, Arc::clone(&visitors), live))
+    });
     let server = Arc::new(Server {
-        ends: Arc::default(),
+        ends,
         document: super::openapi(&serving.version).to_string().into(),
         authenticator: Authenticator::new(&serving, oauth.clone()),
         oauth,

@@ -91,6 +91,10 @@ pub struct HttpLimits {
     pub sessions: usize,
     /// How long an MCP session may be idle, with no request under way and nobody listening.
     pub session_idle: Duration,
+    /// Pages of one person that hear at once what changes.
+    pub streams_of_person: usize,
+    /// The same of all people.
+    pub streams: usize,
     /// Failed logins of one address in a minute.
     pub failed_logins: u32,
     /// How long a call under way is waited for by whoever asks for it again.
@@ -110,6 +114,8 @@ impl Default for HttpLimits {
             sessions_of_token: 64,
             sessions: 4096,
             session_idle: Duration::from_secs(30 * 60),
+            streams_of_person: 32,
+            streams: 2048,
             failed_logins: 30,
             keyed_wait: Duration::from_secs(20),
             drain: Duration::from_secs(30),

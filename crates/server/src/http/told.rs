@@ -14,7 +14,16 @@ use super::audit_row::AuditRow;
 pub(crate) struct Told {
     pub(crate) position: Position,
     pub(crate) text: String,
+    /// What open pages are told of it: [`ASKS`], [`CALLS`], [`SESSIONS`], or the family of a tool, such as `ticket`.
+    pub(crate) kinds: Vec<Cow<'static, str>>,
 }
+
+/// Something that people are asked was made or answered, or what became of it is known.
+pub(crate) const ASKS: &str = "asks";
+/// A call has started or ended.
+pub(crate) const CALLS: &str = "calls";
+/// A session of an agent has another state or a further step.
+pub(crate) const SESSIONS: &str = "sessions";
 
 /// Something that happened to a session.
 #[derive(Serialize)]
@@ -105,6 +114,14 @@ impl Told {
     /// If it is no JSON.
     pub(crate) fn of(event: StreamEvent) -> Result<Self, ToolError> {
         let StreamEvent { position, happened } = event;
+        let kinds = match &happened {
+            Happened::Audit(row) if row.event == "decision" => vec![ASKS.into()],
+            Happened::Audit(row) => {
+                let family = row.tool.split('.').next().unwrap_or_default();
+                vec![CALLS.into(), family.to_owned().into()]
+            }
+            Happened::Session(_) => vec![SESSIONS.into()],
+        };
         let (name, data) = match happened {
             Happened::Audit(row) => (row.event.clone(), serde_json::to_string(&AuditRow::of(row))),
             Happened::Session(told) => {
@@ -117,6 +134,6 @@ impl Told {
         };
         let data = data.map_err(ToolError::internal)?;
         let text = format!("id: {}\nevent: {name}\ndata: {data}\n\n", position.number());
-        Ok(Self { position, text })
+        Ok(Self { position, text, kinds })
     }
 }

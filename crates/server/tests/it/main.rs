@@ -5,6 +5,10 @@
 mod api;
 mod asks;
 mod attachments;
+mod batch;
+mod browser;
+mod browser_keys;
+mod browser_live;
 mod events;
 mod forms;
 mod hostile;

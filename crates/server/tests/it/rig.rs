@@ -27,6 +27,7 @@ pub(crate) struct Rig {
     pub(crate) stop: CancellationToken,
     pub(crate) serving: JoinHandle<()>,
     clock: Arc<FakeClock>,
+    served: Serving,
 }
 
 struct Tcp(TestSocket);
@@ -127,10 +128,24 @@ impl Rig {
         let (listener, scraped) = (TestSocket::bind().await, TestSocket::bind().await);
         let metrics = scraped.address();
         let (address, stop) = (listener.address(), CancellationToken::new());
-        let until = stop.clone();
+        let (until, served) = (stop.clone(), serving.clone());
         tokio::spawn(serve_metrics(serving.clone(), Tcp(scraped), stop.clone()));
         let serving = tokio::spawn(async move { serve(serving, Tcp(listener), until).await });
-        Self { houses, address, metrics, stop, serving, clock }
+        Self { houses, address, metrics, stop, serving, clock, served }
+    }
+
+    /// The server ends.
+    pub(crate) async fn end(&mut self) {
+        self.stop.cancel();
+        (&mut self.serving).await.unwrap();
+    }
+
+    /// Another one begins where it was, with the same projects.
+    pub(crate) async fn begin_again(&mut self) {
+        self.stop = CancellationToken::new();
+        let (listener, until, serving) =
+            (TestSocket::bind_at(self.address).await, self.stop.clone(), self.served.clone());
+        self.serving = tokio::spawn(async move { serve(serving, Tcp(listener), until).await });
     }
 
     pub(crate) async fn one() -> Self {

@@ -14,6 +14,8 @@ use toolhost_host::{
 };
 use toolhost_store::{Ask, AskKind, AskState, AskSummary, Role};
 
+use super::super::told;
+use super::past::Past;
 use super::route::{Made, Route, Wanted};
 use super::visitor::{Membership, PLACE, Visitor};
 use super::{Place, page, see};
@@ -24,6 +26,9 @@ pub(super) const ROUTES: &[Route] = &[
     Route { path: "/asks/{project}/{ask}", name: "ask", takes_forms: true, make: one_ask },
 ];
 
+/// Which changes make a page fetch itself again.
+pub(super) const ASKS: &str = told::ASKS;
+const ASKS_AND_CALLS: &str = "asks calls";
 /// Most asks of one project in the inbox.
 const ASKS_MAX: i64 = 200;
 /// Most lines of an effect on one page.
@@ -44,6 +49,8 @@ struct InboxPage<'a> {
     /// Whether the person is a member of any project.
     is_member: bool,
     asks: Vec<Row>,
+    /// Whether any of them can be decided together with others.
+    can_select: bool,
     /// In how many projects more are open than are listed.
     more: i64,
     ended: Vec<Row>,
@@ -57,6 +64,10 @@ struct Row {
     id: String,
     project: String,
     what: &'static str,
+    /// Its name in the form that takes several, where it may be one of them.
+    field: Option<String>,
+    /// The same as a word in a sentence.
+    kind: &'static str,
     tool: String,
     summary: String,
     who: String,
@@ -71,7 +82,7 @@ struct Row {
 
 /// The worst that a call can do, for people.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Risk(Effect);
+pub(super) struct Risk(pub(super) Effect);
 
 impl Risk {
     fn rank(self) -> u8 {
@@ -84,7 +95,7 @@ impl Risk {
         }
     }
 
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self.0 {
             Effect::Reaches => "leaves this machine",
             Effect::Executes => "runs a program",
@@ -94,7 +105,7 @@ impl Risk {
         }
     }
 
-    fn class(self) -> &'static str {
+    pub(super) fn class(self) -> &'static str {
         // `asks` is a list on these pages.
         if self.0 == Effect::Asks { "people" } else { self.0.as_str() }
     }
@@ -132,6 +143,8 @@ struct AskPage<'a> {
     whole: &'a str,
     text: String,
     rule: Option<String>,
+    /// What the rule would have allowed, where that was asked.
+    past: Option<Past>,
     error: Option<String>,
     /// Whether the person may only look.
     is_viewer: bool,
@@ -165,9 +178,9 @@ struct Can {
 }
 
 /// A line of an effect, with how it is marked.
-struct Line {
-    class: &'static str,
-    text: String,
+pub(super) struct Line {
+    pub(super) class: &'static str,
+    pub(super) text: String,
 }
 
 fn the_inbox(visitor: Visitor<'_>, _: Wanted) -> Made<'_> {
@@ -179,7 +192,8 @@ fn one_ask(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let (membership, id) = (visitor.membership(wanted.part("project")).await?, wanted.part("ask"));
         let Some(form) = &wanted.form else {
             let part = wanted.asked("part").and_then(|part| part.parse().ok()).unwrap_or(1);
-            return one(&visitor, &membership, id, part).await;
+            let with_past = wanted.asked("past") == Some("week");
+            return one(&visitor, &membership, id, (part, with_past)).await;
         };
         decide(&visitor, &membership, id, form).await
     })
@@ -205,12 +219,17 @@ async fn inbox(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolError> {
     asks.sort_by_key(|row| (Reverse(row.risk.rank()), row.created_at_ms));
     ended.sort_by_key(|row| Reverse(row.created_at_ms));
     ended.truncate(usize::try_from(ENDED_MAX).unwrap_or(usize::MAX));
-    let place = visitor.place();
-    Ok(page(StatusCode::OK, &InboxPage { place, is_member: !memberships.is_empty(), asks, more, ended, closed }))
+    let place = Place { live: ASKS, ..visitor.place() };
+    let (is_member, can_select) = (!memberships.is_empty(), asks.iter().any(|row| row.field.is_some()));
+    Ok(page(StatusCode::OK, &InboxPage { place, is_member, asks, can_select, more, ended, closed }))
 }
 
 fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {
     let id = ask_id(ask.number);
+    let is_one_of_several = ask.state == AskState::Open
+        && ask.kind == AskKind::Approval
+        && membership.role != Role::Viewer
+        && !asks_always(membership, &ask.tool);
     let said = said_word(ask.said.as_deref().unwrap_or_default());
     let ended = match (ask.state, &ask.answered_by) {
         (AskState::Open, _) => String::new(),
@@ -222,6 +241,8 @@ fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {
         address: membership.address(&id),
         project: visible_line(&membership.project.name),
         what: kind_word(ask.kind),
+        kind: kind_noun(ask.kind),
+        field: is_one_of_several.then(|| super::batch::field(membership, &id)),
         risk: risk(membership, &ask.tool),
         tool: visible_line(&ask.tool),
         summary: visible_line(&ask.summary.replace(['\n', '\t'], " ")),
@@ -242,6 +263,14 @@ fn kind_word(kind: AskKind) -> &'static str {
     }
 }
 
+fn kind_noun(kind: AskKind) -> &'static str {
+    match kind {
+        AskKind::Approval => "approval",
+        AskKind::Review => "review",
+        AskKind::Question => "question",
+    }
+}
+
 fn risk(membership: &Membership, tool: &str) -> Risk {
     let tool = membership.project.gate.registry().get(tool);
     // A tool that is gone could have done anything.
@@ -256,10 +285,10 @@ async fn one(
     visitor: &Visitor<'_>,
     membership: &Membership,
     id: &str,
-    part: usize,
+    (part, with_past): (usize, bool),
 ) -> Result<Response<Body>, ToolError> {
     let (ask, shown) = found(membership, id).await?;
-    let tried = Tried { part, ..Tried::default() };
+    let tried = Tried { part, with_past, ..Tried::default() };
     Ok(page(StatusCode::OK, &ask_page(visitor, membership, (&ask, &shown), tried).await?))
 }
 
@@ -267,11 +296,13 @@ async fn one(
 #[derive(Default)]
 struct Tried {
     part: usize,
+    /// Whether to look what the rule would have allowed.
+    with_past: bool,
     text: String,
     error: Option<String>,
 }
 
-async fn found(membership: &Membership, id: &str) -> Result<(Ask, Shown), ToolError> {
+pub(super) async fn found(membership: &Membership, id: &str) -> Result<(Ask, Shown), ToolError> {
     let unknown = || ToolError::new(ErrorKind::NotFound, "There is no such ask.");
     let number = ask_number(id).ok_or_else(unknown)?;
     membership.project.gate.queue().get(membership.project.id, number).await
@@ -295,9 +326,22 @@ async fn ask_page<'a>(
         AskState::Open => None,
         _ => next(membership, ask.number).await?,
     };
+    let live = match ask.state {
+        // A page that shows what was wrong stays so.
+        _ if tried.error.is_some() => "",
+        AskState::Open => ASKS,
+        // What becomes of an answered one is told by its call.
+        _ if ask.outcome.is_none() => ASKS_AND_CALLS,
+        _ => "",
+    };
+    let rule = shown.rule_text().filter(|_| is_open && is_last && may_allow);
+    let past = match &rule {
+        Some(_) if tried.with_past => Some(Past::of(membership, shown, visitor.clock).await?),
+        _ => None,
+    };
     let arguments = serde_json::to_string_pretty(&shown.arguments).unwrap_or_default();
     Ok(AskPage {
-        place: Place { project: Some(membership), ..visitor.place() },
+        place: Place { project: Some(membership), live, ..visitor.place() },
         id: ask_id(ask.number),
         address: membership.address(&ask_id(ask.number)),
         project: &membership.project.name,
@@ -325,7 +369,8 @@ async fn ask_page<'a>(
         arguments: if shown.editable && shown.masked == 0 { visible_json(&arguments) } else { String::new() },
         whole: &shown.detail,
         text: tried.text,
-        rule: shown.rule_text().filter(|_| is_open && is_last && may_allow),
+        rule,
+        past,
         needs_another: is_open && !may_allow,
         error: tried.error,
         is_viewer: membership.role == Role::Viewer && ask.state == AskState::Open,
@@ -396,13 +441,13 @@ fn said_word(word: &str) -> String {
 }
 
 /// A text in parts that a page can hold, and what is masked in it behind it.
-struct Parts<'t> {
+pub(super) struct Parts<'t> {
     /// Pieces of lines, as they are kept; whether a piece goes on in the next; and whether it is of the text without masks.
     parts: Vec<Vec<(&'t str, bool, bool)>>,
 }
 
 impl<'t> Parts<'t> {
-    fn of(detail: &'t str, unmasked: &'t str) -> Self {
+    pub(super) fn of(detail: &'t str, unmasked: &'t str) -> Self {
         let (mut parts, mut bytes) = (vec![Vec::new()], 0);
         for (text, is_unmasked) in [(detail, false), (unmasked, true)] {
             if text.is_empty() {
@@ -437,7 +482,7 @@ impl<'t> Parts<'t> {
 
     /// The lines of a part, from 1, and those of the text without masks. Lines of an effect are marked as in a diff; a document may
     /// have a list.
-    fn lines(&self, part: usize, is_effect: bool) -> (Vec<Line>, Vec<Line>) {
+    pub(super) fn lines(&self, part: usize, is_effect: bool) -> (Vec<Line>, Vec<Line>) {
         let pieces = self.parts.get(part.saturating_sub(1)).map_or(&[][..], Vec::as_slice);
         let (unmasked, masked): (Vec<_>, Vec<_>) = pieces.iter().partition(|(_, _, is_unmasked)| *is_unmasked);
         let line = |(piece, goes_on, is_unmasked): &(&str, bool, bool)| Line {
@@ -487,14 +532,19 @@ async fn decide(
         Err(error) => {
             let (ask, shown) = found(membership, id).await?;
             let hint = error.hint.map(|hint| format!(" {hint}")).unwrap_or_default();
-            let tried = Tried { part: usize::MAX, text, error: Some(format!("{}.{hint}", error.message)) };
+            let tried =
+                Tried { part: usize::MAX, with_past: false, text, error: Some(format!("{}.{hint}", error.message)) };
             let status = super::super::envelope::status(error.kind);
             Ok(page(status, &ask_page(visitor, membership, (&ask, &shown), tried).await?))
         }
     }
 }
 
-async fn answer<'f>(
+/// Writes down an answer to what a form has shown.
+///
+/// # Errors
+/// If the ask shows something else now, or cannot be answered so.
+pub(super) async fn answer<'f>(
     visitor: &Visitor<'_>,
     membership: &Membership,
     (ask, shown): (&Ask, &Shown),
@@ -535,7 +585,7 @@ async fn answer<'f>(
 }
 
 /// Whether a person has to allow each call of a tool. One that is gone may have been such a tool.
-fn asks_always(membership: &Membership, tool: &str) -> bool {
+pub(super) fn asks_always(membership: &Membership, tool: &str) -> bool {
     let tool = membership.project.gate.registry().get(tool);
     tool.is_none_or(|tool| tool.info.facts.approval == Approval::Always)
 }

@@ -8,9 +8,13 @@ mod asks;
 mod audit;
 mod files;
 mod policy;
+mod batch;
+mod live;
+mod past;
 mod projects;
 mod route;
 mod routes;
+mod search;
 mod sign_in;
 mod visitor;
 
@@ -46,6 +50,11 @@ const FILES: &[File] = &[
         kind: "text/css; charset=utf-8",
         bytes: include_bytes!("../../../static/toolhost.css"),
     },
+    File {
+        name: "toolhost.js",
+        kind: "text/javascript; charset=utf-8",
+        bytes: include_bytes!("../../../static/toolhost.js"),
+    },
     File { name: "toolhost.svg", kind: "image/svg+xml", bytes: include_bytes!("../../../static/toolhost.svg") },
 ];
 
@@ -73,6 +82,9 @@ struct Place<'a> {
     project: Option<&'a Membership>,
     /// The path of the section that the page is in; empty in none.
     section: &'static str,
+    /// Which changes of the project, or of all projects where it is about none, make the page fetch itself again: words of
+    /// [`Told::kinds`](super::told::Told), separated by blanks. A page that shows what somebody has typed has none.
+    live: &'static str,
 }
 
 impl<'a> Place<'a> {
@@ -126,7 +138,8 @@ fn page(status: StatusCode, page: &impl Template) -> Response<Body> {
 fn guard(headers: &mut HeaderMap) {
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::REFERRER_POLICY, "no-referrer"),
+        // Not `no-referrer`: browsers then say of a page's own forms that they come from nowhere.
+        (header::REFERRER_POLICY, "same-origin"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::CACHE_CONTROL, "no-store"),

@@ -5,6 +5,7 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use toolhost_contract::{ToolError, visible_line};
 
+use super::asks::ASKS;
 use super::route::{Made, Route, Wanted};
 use super::visitor::Visitor;
 use super::{Place, page};
@@ -48,5 +49,6 @@ async fn list(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolError> {
             open: project.gate.queue().asks().open_numbers(project.id).await?.len(),
         });
     }
-    Ok(page(StatusCode::OK, &ProjectsPage { place: visitor.place(), projects, closed }))
+    let place = Place { live: ASKS, ..visitor.place() };
+    Ok(page(StatusCode::OK, &ProjectsPage { place, projects, closed }))
 }

@@ -9,15 +9,18 @@ use axum::extract::{Path, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, StatusCode, header};
 use axum::routing::{get, post};
+use tokio_util::sync::CancellationToken;
 use toolhost_contract::{Clock, ErrorKind, ToolError};
 use toolhost_host::ANSWER_BYTES_MAX;
 use toolhost_store::Login;
 
+use super::live::{LIVE, Streams, listen};
 use super::route::{Made, Route, Wanted};
 use super::sign_in::{Door, ELSEWHERE, LOGIN, LOGOUT, Opened, SignIn, no_link};
 use super::visitor::Visitor;
-use super::{STATIC, access, asks, audit, file, files, policy, problem, projects};
+use super::{STATIC, access, asks, audit, batch, file, files, policy, problem, projects, search};
 use crate::http::connections::Address;
+use crate::http::ends::Ends;
 use crate::http::listen::{Params, RETRY_LOGIN_SECONDS, named, query_of, whole};
 use crate::http::oauth::{CALLBACK, Oauth};
 use crate::http::visitors::Visitors;
@@ -31,17 +34,35 @@ pub(crate) struct Pages {
     limits: HttpLimits,
     visitors: Arc<Visitors>,
     metrics: Arc<Metrics>,
+    streams: Arc<Streams>,
+    ends: Arc<Ends>,
+    /// Ends streams.
+    life: CancellationToken,
 }
 
 /// Longest form, bytes: the longest answer, as browsers encode it.
 const FORM_BYTES_MAX: usize = 4 * ANSWER_BYTES_MAX;
 
 /// The pages for people who have signed in.
-const ROUTES: &[&[Route]] =
-    &[asks::ROUTES, projects::ROUTES, files::ROUTES, audit::ROUTES, policy::ROUTES, access::ROUTES];
+const ROUTES: &[&[Route]] = &[
+    asks::ROUTES,
+    batch::ROUTES,
+    projects::ROUTES,
+    search::ROUTES,
+    files::ROUTES,
+    audit::ROUTES,
+    policy::ROUTES,
+    access::ROUTES,
+];
 
 impl Pages {
-    pub(crate) fn new(sign_in: SignIn, oauth: Option<Arc<Oauth>>, serving: &Serving, visitors: Arc<Visitors>) -> Self {
+    pub(crate) fn new(
+        sign_in: SignIn,
+        oauth: Option<Arc<Oauth>>,
+        serving: &Serving,
+        visitors: Arc<Visitors>,
+        (ends, life): (Arc<Ends>, CancellationToken),
+    ) -> Self {
         Self {
             door: Door::new(sign_in, oauth.filter(|oauth| oauth.signs_people_in())),
             projects: Arc::clone(&serving.projects),
@@ -49,6 +70,9 @@ impl Pages {
             limits: serving.limits,
             visitors,
             metrics: Arc::clone(&serving.metrics),
+            streams: Streams::new(serving.limits.streams_of_person, serving.limits.streams),
+            ends,
+            life,
         }
     }
 
@@ -72,9 +96,7 @@ impl Pages {
     ) -> Response<Body> {
         let login = match self.door.login(&parts.headers).await {
             Ok(Some(login)) => login,
-            Ok(None) if only_looks(parts) => {
-                return self.door.ask(StatusCode::UNAUTHORIZED, &parts.headers, None);
-            }
+            Ok(None) if only_looks(parts) => return self.door.ask_before(&parts.uri, &parts.headers),
             Ok(None) => {
                 let error = ToolError::new(ErrorKind::Permission, "You are not signed in any more.")
                     .hint("Sign in, go back, and send it again.");
@@ -145,6 +167,25 @@ impl Pages {
         response
     }
 
+    /// What an open page listens to.
+    async fn live(&self, request: Request) -> Response<Body> {
+        let answer = match self.door.open_page(request.headers()).await {
+            Ok(Some(login)) => {
+                let visitor = Visitor { login: &login, projects: &*self.projects, clock: &*self.clock };
+                let parts = (self.door.logins(), &self.streams, &*self.ends);
+                let life = self.life.clone();
+                listen(&visitor, request.headers(), parts, life).await.unwrap_or_else(|error| failed(&error, None))
+            }
+            Ok(None) => {
+                let error = ToolError::new(ErrorKind::Permission, "You are not signed in.");
+                problem(StatusCode::UNAUTHORIZED, &error, None)
+            }
+            Err(error) => failed(&error, None),
+        };
+        self.metrics.request("live", answer.status().as_u16());
+        answer
+    }
+
     async fn sign_in(&self, request: Request) -> Response<Body> {
         match self.door.login(request.headers()).await {
             Ok(login) => self.door.ask(StatusCode::OK, request.headers(), login.as_ref()),
@@ -208,7 +249,7 @@ fn elsewhere_failed(error: &ToolError) -> Response<Body> {
 
 /// All pages.
 pub(crate) fn router(pages: &Arc<Pages>) -> Router {
-    let [login, link, elsewhere, back, logout] = std::array::from_fn(|_| Arc::clone(pages));
+    let [login, link, elsewhere, back, logout, live] = std::array::from_fn(|_| Arc::clone(pages));
     let on_link = move |Path(secret): Path<String>, request: Request| {
         let pages = Arc::clone(&link);
         async move { pages.link(secret, request).await }
@@ -218,6 +259,7 @@ pub(crate) fn router(pages: &Arc<Pages>) -> Router {
         .route(&format!("{LOGIN}/{{secret}}"), get(on_link.clone()).post(on_link))
         .route(ELSEWHERE, get(move |request: Request| async move { elsewhere.go_elsewhere(request).await }))
         .route(CALLBACK, get(move |request: Request| async move { back.come_back(request).await }))
+        .route(LIVE, get(move |request: Request| async move { live.live(request).await }))
         .route(LOGOUT, post(move |request: Request| async move { logout.sign_out(request).await }))
         .route(
             &format!("{STATIC}/{{name}}"),

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header};
 use sha2::{Digest, Sha256};
 use toolhost_contract::{ErrorKind, ToolError, visible_line};
 use toolhost_store::{Error, Login, Logins, Proof};
@@ -22,6 +23,8 @@ pub(crate) const LOGIN: &str = "/login";
 pub(crate) const ELSEWHERE: &str = "/login/openid";
 /// Where a browser is signed out.
 pub(crate) const LOGOUT: &str = "/logout";
+/// What a page says of itself when it fetches itself again: nobody has used the login then.
+const BY_ITSELF: &str = "toolhost-live";
 /// Fetch Metadata (W3C).
 const SENT_BY: &str = "sec-fetch-site";
 /// Random bytes of what a cookie holds, and of a link.
@@ -30,6 +33,10 @@ const SECRET_BYTES: usize = 32;
 const COOKIE_SECONDS: u32 = 7 * 24 * 3600;
 /// Cookies of one name that are looked at when somebody signs out.
 const SECRETS_ENDED_MAX: usize = 8;
+/// How long a browser remembers which page it was to come back to, seconds.
+const RETURN_SECONDS: u32 = 600;
+/// The longest address to come back to, bytes.
+const RETURN_BYTES_MAX: usize = 1024;
 /// How long a login elsewhere may take, seconds.
 const FLOW_SECONDS: u32 = 600;
 
@@ -67,13 +74,15 @@ pub(crate) struct Door {
     openid: Option<Arc<Oauth>>,
 }
 
-/// The two cookies of a browser.
+/// The cookies of a browser.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cookie {
     /// Says whose browser it is.
     Login,
     /// Belongs to a login elsewhere that is under way.
     Flow,
+    /// The page that somebody wanted to see before they had signed in.
+    Return,
 }
 
 #[derive(Template)]
@@ -105,12 +114,26 @@ impl Door {
     /// # Errors
     /// If the database does not answer.
     pub(crate) async fn login(&self, headers: &HeaderMap) -> Result<Option<Login>, ToolError> {
-        let Some(secret) = self.secret(headers) else { return Ok(None) };
-        let Some(login) = self.sign_in.logins.valid(&hash_of(secret)).await? else { return Ok(None) };
-        if let Err(error) = self.sign_in.logins.used(&login).await {
+        let Some(login) = self.open_page(headers).await? else { return Ok(None) };
+        if !headers.contains_key(BY_ITSELF)
+            && let Err(error) = self.sign_in.logins.used(&login).await
+        {
             tracing::warn!(%error, "the last use of a login could not be noted");
         }
         Ok(Some(login))
+    }
+
+    /// The same for a page that is open, which is no use of the login.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub(crate) async fn open_page(&self, headers: &HeaderMap) -> Result<Option<Login>, ToolError> {
+        let Some(secret) = self.secret(headers) else { return Ok(None) };
+        Ok(self.sign_in.logins.valid(&hash_of(secret)).await?)
+    }
+
+    pub(crate) fn logins(&self) -> &Logins {
+        &self.sign_in.logins
     }
 
     fn secret<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
@@ -135,7 +158,11 @@ impl Door {
     /// Over TLS no other host and no path can set a cookie of this name. Without TLS the cookies of `localhost` are those of all its ports:
     /// each port has a name of its own.
     fn cookie_name(&self, headers: &HeaderMap, cookie: Cookie) -> String {
-        let of = if cookie == Cookie::Flow { "-signing-in" } else { "" };
+        let of = match cookie {
+            Cookie::Login => "",
+            Cookie::Flow => "-signing-in",
+            Cookie::Return => "-return",
+        };
         if self.sign_in.is_tls {
             return format!("__Host-toolhost{of}");
         }
@@ -160,6 +187,26 @@ impl Door {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
         let server = format!("{}://{host}", if self.sign_in.is_tls { "https" } else { "http" });
         page(status, &LoginPage { place, openid: self.openid.is_some(), server })
+    }
+
+    /// The page where people sign in, instead of one that only they may see: they come back to it.
+    pub(crate) fn ask_before(&self, wanted: &Uri, headers: &HeaderMap) -> Response<Body> {
+        let response = self.ask(StatusCode::UNAUTHORIZED, headers, None);
+        let address = wanted.path_and_query().map(PathAndQuery::as_str).filter(|address| is_own_page(address));
+        match address {
+            Some(address) => self.with_cookie(response, headers, (Cookie::Return, address), RETURN_SECONDS),
+            None => response,
+        }
+    }
+
+    /// The answer to a browser that has just been signed in: it goes to the page that it came for.
+    fn welcome(&self, headers: &HeaderMap, secret: &str) -> Response<Body> {
+        let wanted = self.cookie(headers, Cookie::Return).filter(|address| is_own_page(address));
+        let response = self.with_cookie(see(wanted.unwrap_or("/")), headers, (Cookie::Login, secret), COOKIE_SECONDS);
+        match wanted {
+            Some(_) => self.with_cookie(response, headers, (Cookie::Return, ""), 0),
+            None => response,
+        }
     }
 
     /// The page of a link: it says whom it signs in, and uses nothing up. Mail programs and chats open links to look at them.
@@ -193,7 +240,7 @@ impl Door {
         if let Some(before) = self.secret(headers) {
             self.sign_in.logins.end(&hash_of(before)).await?;
         }
-        Ok(Opened::Answer(self.with_cookie(see("/"), headers, (Cookie::Login, &new), COOKIE_SECONDS)))
+        Ok(Opened::Answer(self.welcome(headers, &new)))
     }
 
     /// Sends a browser to the identity provider, with what belongs to this login in a cookie.
@@ -246,8 +293,7 @@ impl Door {
         if let Some(before) = self.secret(headers) {
             self.sign_in.logins.end(&hash_of(before)).await?;
         }
-        let response = self.with_cookie(see("/"), headers, (Cookie::Login, &new), COOKIE_SECONDS);
-        Ok(self.without_flow(response, headers))
+        Ok(self.without_flow(self.welcome(headers, &new), headers))
     }
 
     fn openid(&self) -> Result<&Oauth, ToolError> {
@@ -303,10 +349,45 @@ fn random() -> Result<String, getrandom::Error> {
     Ok(hex::encode(bytes))
 }
 
+/// Whether this is the path of a page here, which no browser takes for another server, and which a cookie can hold.
+fn is_own_page(address: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b',' | b';' | b'\\');
+    address.len() <= RETURN_BYTES_MAX
+        && address.starts_with('/')
+        && !address.starts_with("//")
+        && address.bytes().all(is_plain)
+}
+
 fn is_secret(text: &str) -> bool {
     text.len() == 2 * SECRET_BYTES && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn hash_of(secret: &str) -> String {
     hex::encode(Sha256::digest(secret.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_own_page;
+
+    #[test]
+    fn only_a_path_of_this_server_is_come_back_to() {
+        for own in ["/", "/asks/p0/ask-1", "/asks/p0/ask-1?part=2", "/search?q=a%20b"] {
+            assert!(is_own_page(own), "{own}");
+        }
+        for other in [
+            "",
+            "//evil.example",
+            "/\\evil.example",
+            "https://evil.example",
+            "evil",
+            "/a;b",
+            "/a b",
+            "/a\r\nx: y",
+            "/\u{e4}",
+        ] {
+            assert!(!is_own_page(other), "{other:?}");
+        }
+        assert!(!is_own_page(&format!("/{}", "a".repeat(super::RETURN_BYTES_MAX))));
+    }
 }

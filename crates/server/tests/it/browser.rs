@@ -1,0 +1,122 @@
+//! Every page in a real browser: both themes, a phone and a desk, and nothing that the browser complains of.
+
+use serde_json::{Value, json};
+use toolhost_server::http::{HttpLimits, SignIn};
+use toolhost_store::LoginLife;
+use toolhost_testkit::Browser;
+
+use crate::rig::{Rig, house};
+
+/// The pages that are looked at: a name, and the path. A new page has a line of its own here.
+const PAGES: &[(&str, &str)] = &[
+    ("inbox", "/"),
+    ("ask", "/asks/p0/ask-1"),
+    ("ask-rule", "/asks/p0/ask-1?past=week"),
+    ("ask-review", "/asks/p0/ask-2"),
+    ("ask-question", "/asks/p0/ask-3"),
+    ("ask-ended", "/asks/p0/ask-4"),
+    ("batch", "/batch?ask%3Ap0%2Fask-1=on&ask%3Ap0%2Fask-2=on"),
+    ("projects", "/projects"),
+    ("search", "/search?q=file"),
+    ("login", "/login"),
+];
+const WIDTHS: [u32; 2] = [375, 1280];
+const SCHEMES: [&str; 2] = ["light", "dark"];
+/// No page scrolls sideways on the narrowest screen.
+const NARROWEST: u32 = 320;
+const HEIGHT: u32 = 800;
+
+/// A server of `p0`, whose agent is asked about each file that it writes.
+pub(crate) async fn asking() -> (Rig, String) {
+    let policy = "[[rules]]\ntool = \"file.write\"\ndecide = \"ask\"\n";
+    let rig = Rig::start(vec![house().project_policy(policy)], HttpLimits::default()).await;
+    let token = rig.token(&["call"]).await;
+    (rig, token)
+}
+
+/// The agent calls a tool that waits for a person: the id of the ask.
+pub(crate) async fn ask(rig: &Rig, token: &str, tool: &str, arguments: Value) -> String {
+    let reply = rig.call(token, tool, arguments).await;
+    reply.json()["data"]["approvalId"].as_str().unwrap_or_else(|| unreachable!("{reply:?}")).to_owned()
+}
+
+/// The agent wants to write a file.
+pub(crate) async fn ask_to_write(rig: &Rig, token: &str, path: &str) -> String {
+    ask(rig, token, "file.write", json!({ "path": path, "content": "one\ntwo\n" })).await
+}
+
+/// An address of the server, as a browser opens it.
+pub(crate) fn url(rig: &Rig, path: &str) -> String {
+    format!("http://{}{path}", rig.address)
+}
+
+/// Signs a browser in as somebody, as people do: with a link and a button.
+pub(crate) async fn sign_in(browser: &Browser, rig: &Rig, user: &str) {
+    let (path, hash) = SignIn::new_link().unwrap();
+    let lives = std::time::Duration::from_secs(600);
+    rig.houses[0].store.logins(LoginLife::default()).add_link(&hash, user, lives).await.unwrap();
+    browser.open(&url(rig, &path)).await;
+    browser.click("main form button").await;
+    browser.until("document.querySelector('.who')").await;
+}
+
+/// A browser in which somebody has signed in; `None` where there is none.
+pub(crate) async fn browser(rig: &Rig, user: &str) -> Option<Browser> {
+    let browser = Browser::start().await?;
+    browser.size(1280, HEIGHT).await;
+    sign_in(&browser, rig, user).await;
+    Some(browser)
+}
+
+/// A server with one ask of each kind, and one that has ended.
+async fn with_asks() -> Rig {
+    let (rig, token) = asking().await;
+    let write = json!({ "path": "src/a_long_name_of_a_file_that_has_to_wrap_somewhere_on_a_phone.rs", "content": "fn main() {}\n" });
+    ask(&rig, &token, "file.write", write).await;
+    let review = json!({ "title": "Requirements", "content": "# Todo list\n\n- one\n- two\n", "feedback": true });
+    ask(&rig, &token, "review.content", review).await;
+    ask(&rig, &token, "human.ask", json!({ "question": "May the old API go?", "kind": "yes_no" })).await;
+    let ended = ask_to_write(&rig, &token, "ended.txt").await;
+    let queue = rig.houses[0].gate.queue();
+    let person = rig.houses[0].owner();
+    let number = toolhost_host::ask_number(&ended).unwrap();
+    let answer = toolhost_contract::Answer::Deny { comment: Some("not this one".to_owned()) };
+    let decision = toolhost_host::Decision { answer, rule: None };
+    queue.decide(&person, number, decision, "test").await.unwrap();
+    rig
+}
+
+#[tokio::test]
+async fn each_page_is_sound_in_both_themes_and_widths() {
+    let rig = with_asks().await;
+    let Some(browser) = browser(&rig, "local").await else { return };
+    browser.messages().await;
+    let mut wrong = Vec::new();
+    for (name, path) in PAGES {
+        for scheme in SCHEMES {
+            browser.scheme(scheme).await;
+            for width in WIDTHS.into_iter().chain([NARROWEST]) {
+                browser.size(width, HEIGHT).await;
+                browser.open(&url(&rig, path)).await;
+                let at = format!("{name}, {scheme}, {width} px");
+                // Not `innerWidth`: on a phone the browser makes it as wide as what is too wide.
+                let wide = browser.run("return document.scrollingElement.scrollWidth").await;
+                if wide.as_u64().unwrap() > width.into() {
+                    wrong.push(format!("{at}: is {wide} px wide"));
+                }
+                let headings = browser.run("return document.querySelectorAll('h1').length").await;
+                assert_eq!(headings, 1, "{at}");
+                if width == NARROWEST {
+                    continue;
+                }
+                let image = Browser::screenshots().join(format!("{name}-{scheme}-{width}.png"));
+                browser.screenshot(&image).await;
+                wrong.extend(browser.messages().await.into_iter().map(|message| format!("{at}: {message}")));
+                wrong.extend(browser.findings().await.into_iter().map(|finding| format!("{at}: {finding}")));
+                // What axe-core itself makes the browser say is not the page's.
+                browser.messages().await;
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
