@@ -17,6 +17,7 @@ mod openapi;
 mod openid;
 mod pages;
 mod rig;
+mod session_pages;
 mod strangers;
 mod tenants;
 mod tokens;

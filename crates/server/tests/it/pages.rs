@@ -13,7 +13,7 @@ const USER_NAME: &str = "local";
 const HOUR: i64 = 3_600_000;
 
 /// A browser, with what it sends each time.
-struct Browser<'a> {
+pub(crate) struct Browser<'a> {
     rig: &'a Rig,
     cookie: String,
 }
@@ -32,7 +32,7 @@ impl<'a> Browser<'a> {
         Self { rig, cookie: String::new() }
     }
 
-    async fn signed_in(rig: &'a Rig, user: &str) -> Self {
+    pub(crate) async fn signed_in(rig: &'a Rig, user: &str) -> Self {
         let mut browser = Self::fresh(rig);
         let path = link(&rig.houses[0], user, 10).await;
         let reply = browser.post(&path, "").await;
@@ -45,11 +45,11 @@ impl<'a> Browser<'a> {
         self.cookie = reply.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
     }
 
-    async fn get(&self, path: &str) -> HttpReply {
+    pub(crate) async fn get(&self, path: &str) -> HttpReply {
         self.send(("GET", path), &[], "").await
     }
 
-    async fn post(&self, path: &str, form: &str) -> HttpReply {
+    pub(crate) async fn post(&self, path: &str, form: &str) -> HttpReply {
         self.send(("POST", path), &[OWN_PAGE, FORM], form).await
     }
 
@@ -68,7 +68,7 @@ impl<'a> Browser<'a> {
 }
 
 /// What a form sends.
-fn form(fields: &[(&str, &str)]) -> String {
+pub(crate) fn form(fields: &[(&str, &str)]) -> String {
     let encode =
         |text: &str| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string();
     fields.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect::<Vec<_>>().join("&")

@@ -25,7 +25,7 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// Where decisions that are made on a page come from, as the audit names it.
-const PLACE: &str = "workbench";
+pub(super) const PLACE: &str = "workbench";
 /// Most asks of one project in the inbox.
 const ASKS_MAX: i64 = 200;
 /// Most lines of an effect on one page.
@@ -167,9 +167,9 @@ struct Can {
 }
 
 /// A line of an effect, with how it is marked.
-struct Line {
-    class: &'static str,
-    text: String,
+pub(super) struct Line {
+    pub(super) class: &'static str,
+    pub(super) text: String,
 }
 
 fn the_inbox(visitor: Visitor<'_>, _: Wanted) -> Made<'_> {
@@ -398,13 +398,13 @@ fn said_word(word: &str) -> String {
 }
 
 /// A text in parts that a page can hold, and what is masked in it behind it.
-struct Parts<'t> {
+pub(super) struct Parts<'t> {
     /// Pieces of lines, as they are kept; whether a piece goes on in the next; and whether it is of the text without masks.
     parts: Vec<Vec<(&'t str, bool, bool)>>,
 }
 
 impl<'t> Parts<'t> {
-    fn of(detail: &'t str, unmasked: &'t str) -> Self {
+    pub(super) fn of(detail: &'t str, unmasked: &'t str) -> Self {
         let (mut parts, mut bytes) = (vec![Vec::new()], 0);
         for (text, is_unmasked) in [(detail, false), (unmasked, true)] {
             if text.is_empty() {
@@ -433,13 +433,13 @@ impl<'t> Parts<'t> {
         Self { parts }
     }
 
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.parts.len()
     }
 
     /// The lines of a part, from 1, and those of the text without masks. Lines of an effect are marked as in a diff; a document may
     /// have a list.
-    fn lines(&self, part: usize, is_effect: bool) -> (Vec<Line>, Vec<Line>) {
+    pub(super) fn lines(&self, part: usize, is_effect: bool) -> (Vec<Line>, Vec<Line>) {
         let pieces = self.parts.get(part.saturating_sub(1)).map_or(&[][..], Vec::as_slice);
         let (unmasked, masked): (Vec<_>, Vec<_>) = pieces.iter().partition(|(_, _, is_unmasked)| *is_unmasked);
         let line = |(piece, goes_on, is_unmasked): &(&str, bool, bool)| Line {
@@ -450,7 +450,7 @@ impl<'t> Parts<'t> {
     }
 }
 
-fn mark(line: &str) -> &'static str {
+pub(super) fn mark(line: &str) -> &'static str {
     match line.as_bytes() {
         [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => "file",
         [b'+', ..] => "new",
@@ -461,7 +461,7 @@ fn mark(line: &str) -> &'static str {
 }
 
 /// A text in which nothing deceives.
-fn without_marks(text: &str) -> String {
+pub(super) fn without_marks(text: &str) -> String {
     let marked = quoted(text);
     let plain = marked.split('\n').map(|line| line.strip_prefix(QUOTE_MARK).unwrap_or(line));
     plain.collect::<Vec<_>>().join("\n")
@@ -561,7 +561,7 @@ fn lives_ms(hours: &str) -> Result<u64, ToolError> {
 
 impl Membership {
     /// Where an ask of the project is.
-    fn address(&self, id: &str) -> String {
+    pub(super) fn address(&self, id: &str) -> String {
         format!("/asks/{}/{id}", self.key())
     }
 }

@@ -4,10 +4,17 @@
 //! agents have written is text here, never markup: the templates escape all that they are given.
 
 mod asks;
+mod board;
+mod calls;
+mod forms;
+mod plan;
 mod projects;
+mod record;
 mod route;
 mod routes;
+mod sessions;
 mod sign_in;
+mod text;
 mod visitor;
 
 use askama::Template;
@@ -52,7 +59,11 @@ struct Section {
 }
 
 /// The menu of a project, in this order.
-const SECTIONS: &[Section] = &[];
+const SECTIONS: &[Section] = &[
+    Section { path: "sessions", title: "Sessions" },
+    Section { path: "board", title: "Board" },
+    Section { path: "plan", title: "Plan" },
+];
 
 /// Where a page is: what the head of each page shows.
 #[derive(Clone, Copy, Default)]

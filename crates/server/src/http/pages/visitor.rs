@@ -35,6 +35,11 @@ impl Membership {
     pub(crate) fn path(&self, path: &str) -> String {
         format!("/projects/{}/{path}", self.key())
     }
+
+    /// Where a page of a section of the project is.
+    pub(super) fn place<'a>(&'a self, visitor: &'a Visitor<'_>, section: &'static str) -> Place<'a> {
+        Place { user: Some(&visitor.login.user), project: Some(self), section }
+    }
 }
 
 impl<'a> Visitor<'a> {
