@@ -16,6 +16,7 @@ mod oauth;
 mod openapi;
 mod openid;
 mod pages;
+mod record_pages;
 mod rig;
 mod session_pages;
 mod strangers;

@@ -10,9 +10,10 @@ use toolhost_server::http::{
 };
 use toolhost_store::{NewSession, Role, SessionState, Sessions};
 use toolhost_testkit::USER;
+use toolhost_testkit::engines::engines;
 
 use crate::pages::{Browser, form};
-use crate::rig::{Rig, house};
+use crate::rig::{Rig, asking_nobody, house};
 
 const ID: &str = "as_0123456789abcdef";
 
@@ -76,22 +77,30 @@ fn borrowed(steps: &[(String, Value)]) -> Vec<(&str, Value)> {
 
 #[tokio::test]
 async fn sessions_are_listed_in_pages_and_by_state() {
-    let rig = Rig::one().await;
-    for number in 0..52 {
-        rig.advance(1000);
-        let state = if number == 3 { SessionState::Failed } else { SessionState::Done };
-        session(&rig, &format!("as_{number:016}"), &format!("goal {number}."), &[], state).await;
+    for engine in engines() {
+        let rig = Rig::start(vec![asking_nobody(engine.builder())], HttpLimits::default()).await;
+        for number in 0..52 {
+            rig.advance(1000);
+            let state = if number == 3 { SessionState::Failed } else { SessionState::Done };
+            session(&rig, &format!("as_{number:016}"), &format!("goal {number}."), &[], state).await;
+        }
+        let browser = Browser::signed_in(&rig, "local").await;
+        let list = browser.get("/projects/p0/sessions").await;
+        assert!(list.body.contains("goal 51.") && list.body.contains("goal 2.") && !list.body.contains("goal 1."));
+        let next = list.body.split("href=\"?after=").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        let earlier = browser.get(&format!("/projects/p0/sessions?after={next}")).await;
+        assert!(
+            earlier.body.contains("goal 1.") && earlier.body.contains("goal 0.") && !earlier.body.contains("goal 2.")
+        );
+        assert!(!earlier.body.contains("?after="), "it is the last page");
+        let failed = browser.get("/projects/p0/sessions?state=failed").await;
+        assert_eq!(failed.body.matches("goal ").count(), 1, "{}", failed.body);
+        assert!(
+            failed.body.contains("goal 3.") && failed.body.contains("aria-current=\"true\">failed"),
+            "{}",
+            failed.body
+        );
     }
-    let browser = Browser::signed_in(&rig, "local").await;
-    let list = browser.get("/projects/p0/sessions").await;
-    assert!(list.body.contains("goal 51.") && list.body.contains("goal 2.") && !list.body.contains("goal 1."));
-    let next = list.body.split("href=\"?after=").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
-    let earlier = browser.get(&format!("/projects/p0/sessions?after={next}")).await;
-    assert!(earlier.body.contains("goal 1.") && earlier.body.contains("goal 0.") && !earlier.body.contains("goal 2."));
-    assert!(!earlier.body.contains("?after="), "it is the last page");
-    let failed = browser.get("/projects/p0/sessions?state=failed").await;
-    assert_eq!(failed.body.matches("goal ").count(), 1, "{}", failed.body);
-    assert!(failed.body.contains("goal 3.") && failed.body.contains("aria-current=\"true\">failed"), "{}", failed.body);
 }
 
 #[tokio::test]
@@ -129,43 +138,48 @@ async fn a_session_is_a_conversation_with_the_newest_at_the_end() {
 
 #[tokio::test]
 async fn a_trace_tells_the_gate_the_wait_and_the_run_apart() {
-    let rig = Rig::one().await;
-    let house = &rig.houses[0];
-    let request = house.request("file.list", json!({ "path": "." }));
-    let call = request.id.as_str().to_owned();
-    let outcome = house.run(request).await;
-    assert!(outcome.ok, "{outcome:?}");
-    house.rows().await;
-    let mut steps = turn(0, "x", &call);
-    steps.extend([(
-        "call_0_1".to_owned(),
-        json!({ "callId": "none", "tool": "bash", "ok": false, "code": "DENIED", "ms": 5 }),
-    )]);
-    session(&rig, ID, "goal", &borrowed(&steps), SessionState::Done).await;
-    let browser = Browser::signed_in(&rig, "local").await;
-    let path = format!("/projects/p0/sessions/{ID}/trace");
-    let page = browser.get(&path).await;
-    for shown in ["Model, turn 1", "2.5 s", "file.edit", "bash", "failed: DENIED", "<rect class=\"model\""] {
-        assert!(page.body.contains(shown), "{shown}: {}", page.body);
+    for engine in engines() {
+        let rig = Rig::start(vec![asking_nobody(engine.builder())], HttpLimits::default()).await;
+        let house = &rig.houses[0];
+        let request = house.request("file.list", json!({ "path": "." }));
+        let call = request.id.as_str().to_owned();
+        let outcome = house.run(request).await;
+        assert!(outcome.ok, "{outcome:?}");
+        house.rows().await;
+        let mut steps = turn(0, "x", &call);
+        steps.extend([(
+            "call_0_1".to_owned(),
+            json!({ "callId": "none", "tool": "bash", "ok": false, "code": "DENIED", "ms": 5 }),
+        )]);
+        session(&rig, ID, "goal", &borrowed(&steps), SessionState::Done).await;
+        let browser = Browser::signed_in(&rig, "local").await;
+        let path = format!("/projects/p0/sessions/{ID}/trace");
+        let page = browser.get(&path).await;
+        for shown in ["Model, turn 1", "2.5 s", "file.edit", "bash", "failed: DENIED", "<rect class=\"model\""] {
+            assert!(page.body.contains(shown), "{shown}: {}", page.body);
+        }
+        let slow = browser.get(&format!("{path}?only=slow")).await;
+        assert!(slow.body.contains("Model, turn 1") && !slow.body.contains("bash"), "{}", slow.body);
+        let failed = browser.get(&format!("{path}?only=failed")).await;
+        assert!(failed.body.contains("bash") && !failed.body.contains("Model, turn 1"), "{}", failed.body);
     }
-    let slow = browser.get(&format!("{path}?only=slow")).await;
-    assert!(slow.body.contains("Model, turn 1") && !slow.body.contains("bash"), "{}", slow.body);
-    let failed = browser.get(&format!("{path}?only=failed")).await;
-    assert!(failed.body.contains("bash") && !failed.body.contains("Model, turn 1"), "{}", failed.body);
 }
 
 #[tokio::test]
 async fn what_a_session_waits_for_is_named_with_its_ask() {
-    let policy = "[[rules]]\ntool = \"file.write\"\ndecide = \"ask\"\n";
-    let rig = Rig::start(vec![house().project_policy(policy)], HttpLimits::default()).await;
-    session(&rig, ID, "goal", &[], SessionState::Paused).await;
-    let mut call = rig.houses[0].request("file.write", json!({ "path": "asked.txt", "content": "x" }));
-    call.scope.session_id = Some(ID.to_owned());
-    let waits = rig.houses[0].run(call).await;
-    let ask = waits.data["approvalId"].as_str().unwrap();
-    let browser = Browser::signed_in(&rig, "local").await;
-    let page = browser.get(&format!("/projects/p0/sessions/{ID}")).await;
-    assert!(page.body.contains(&format!("href=\"/asks/p0/{ask}\"")), "{}", page.body);
+    for engine in engines() {
+        let policy = "[[rules]]\ntool = \"file.write\"\ndecide = \"ask\"\n";
+        let house = asking_nobody(engine.builder()).project_policy(policy);
+        let rig = Rig::start(vec![house], HttpLimits::default()).await;
+        session(&rig, ID, "goal", &[], SessionState::Paused).await;
+        let mut call = rig.houses[0].request("file.write", json!({ "path": "asked.txt", "content": "x" }));
+        call.scope.session_id = Some(ID.to_owned());
+        let waits = rig.houses[0].run(call).await;
+        let ask = waits.data["approvalId"].as_str().unwrap();
+        let browser = Browser::signed_in(&rig, "local").await;
+        let page = browser.get(&format!("/projects/p0/sessions/{ID}")).await;
+        assert!(page.body.contains(&format!("href=\"/asks/p0/{ask}\"")), "{}", page.body);
+    }
 }
 
 #[tokio::test]

@@ -87,9 +87,28 @@ struct Row {
     badge: String,
     facts: String,
     when: Option<When>,
-    /// Other records, by what they are to this one. Without any, the text says what that means.
-    related: Vec<(&'static str, Vec<(String, String)>, &'static str)>,
+    related: Vec<Related>,
     text: Shown,
+}
+
+/// Other records, by what they are to one.
+struct Related {
+    label: &'static str,
+    /// Their ids, and where each is.
+    links: Vec<(String, String)>,
+    /// What is said where there are none; empty for nothing.
+    none: &'static str,
+}
+
+impl Related {
+    fn new<'t>(
+        label: &'static str,
+        membership: &Membership,
+        ids: impl Iterator<Item = &'t str>,
+        none: &'static str,
+    ) -> Self {
+        Self { label, links: links(membership, ids), none }
+    }
 }
 
 impl<'a> PlanPage<'a> {
@@ -152,7 +171,7 @@ async fn show_overview(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respons
     if wanted.asked("cursor").is_none() {
         let data = visitor.read(&membership, "milestone.list", arguments(wanted)).await?;
         let rows = listed(&data, "items").0.iter().map(|one| Row {
-            related: vec![("Features", links(&membership, texts(one, "features")), "none yet")],
+            related: vec![Related::new("Features", &membership, texts(one, "features"), "none yet")],
             ..row(&membership, one, text(one, "name"), &[text(one, "deadline")])
         });
         groups.push(Group {
@@ -172,8 +191,8 @@ async fn show_overview(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respons
         Row {
             badge: badge.to_owned(),
             related: vec![
-                ("Features", links(&membership, features.iter().copied()), "no feature is to meet it"),
-                ("Tasks", links(&membership, done_by), "no task works on it"),
+                Related::new("Features", &membership, features.iter().copied(), "no feature is to meet it"),
+                Related::new("Tasks", &membership, done_by, "no task works on it"),
             ],
             ..row(&membership, one, text(one, "title"), &[text(one, "priority"), &words(text(one, "category"))])
         }
@@ -230,8 +249,8 @@ async fn show_tasks(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<B
         Row {
             badge: words(text(one, "status")),
             related: vec![
-                ("Waits for", links(&membership, texts(one, "dependencies")), ""),
-                ("Feature", links(&membership, one.get("featureId").and_then(Value::as_str).into_iter()), ""),
+                Related::new("Waits for", &membership, texts(one, "dependencies"), ""),
+                Related::new("Feature", &membership, one.get("featureId").and_then(Value::as_str).into_iter(), ""),
             ],
             ..row(&membership, one, text(one, "title"), &[&held.unwrap_or_default(), &left])
         }
@@ -269,7 +288,7 @@ fn artifacts(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             Row {
                 address: membership.path(&format!("plan/artifacts/{}{query}", encoded(kind))),
                 when: one.get("updatedAtMs").and_then(Value::as_i64).map(|at| When::of(&visitor, at)),
-                related: vec![("Versions", links(&membership, std::iter::once(text(one, "id"))), "")],
+                related: vec![Related::new("Versions", &membership, std::iter::once(text(one, "id")), "")],
                 ..row(&membership, one, &words(kind), &[&version, &length])
             }
         });
@@ -367,9 +386,10 @@ fn iterations(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             let is_current = RecordId::parse(text(one, "id")).is_some_and(|id| id.number == current);
             Row {
                 badge: words(text(one, "status")),
-                related: vec![(
+                related: vec![Related::new(
                     "Builds on",
-                    links(&membership, one.get("baseIterationId").and_then(Value::as_str).into_iter()),
+                    &membership,
+                    one.get("baseIterationId").and_then(Value::as_str).into_iter(),
                     "",
                 )],
                 ..row(&membership, one, text(one, "title"), &[if is_current { "the current one" } else { "" }])

@@ -130,6 +130,8 @@ struct Version {
     why: String,
     when: When,
     content: Shown,
+    /// Where its text is, of an artifact; empty for other kinds.
+    address: String,
 }
 
 /// What somebody tried, to be shown to them again.
@@ -260,7 +262,8 @@ async fn shown(
         history["before"] = before.into();
     }
     let versions = visitor.read(membership, "record.history", history).await?;
-    let versions: Vec<Version> = listed(&versions, "versions").0.iter().map(|one| version(visitor, one)).collect();
+    let versions: Vec<Version> =
+        listed(&versions, "versions").0.iter().map(|one| version(visitor, membership, &whole, one)).collect();
     let state = id.kind.machine().map(|machine| text(&whole, machine.field).to_owned()).unwrap_or_default();
     let next = id.kind.machine().map_or(&[][..], |machine| machine.next(&state));
     let at = |field: &str| When::of(visitor, whole.get(field).and_then(Value::as_i64).unwrap_or_default());
@@ -399,14 +402,20 @@ fn comment(visitor: &Visitor<'_>, membership: &Membership, one: &Value) -> Comme
     }
 }
 
-fn version(visitor: &Visitor<'_>, one: &Value) -> Version {
+fn version(visitor: &Visitor<'_>, membership: &Membership, record: &Value, one: &Value) -> Version {
     let content = visible_json(&serde_json::to_string_pretty(&one["content"]).unwrap_or_default());
+    let number = one.get("version").and_then(Value::as_i64).unwrap_or_default();
+    let is_artifact = RecordId::parse(text(record, "id")).is_some_and(|id| id.kind == Kind::Artifact);
+    let kind = encoded(text(&one["content"], "kind"));
+    let of = record["iteration"].as_i64().unwrap_or_default();
+    let path = || membership.path(&format!("plan/artifacts/{kind}?version={number}&iteration={of}"));
     Version {
-        number: one.get("version").and_then(Value::as_i64).unwrap_or_default(),
+        number,
         change: name(text(one, "change")),
         by: name(text(one, "by")),
         why: name(text(one, "why")),
         when: When::of(visitor, one.get("atMs").and_then(Value::as_i64).unwrap_or_default()),
         content: Shown::of(&content, VERSION_LINES_MAX, VERSION_BYTES_MAX),
+        address: if is_artifact { path() } else { String::new() },
     }
 }

@@ -54,6 +54,8 @@ struct Fact {
     value: String,
     /// Where it leads; empty for nowhere.
     address: String,
+    /// The moment that the value tells, for machines; empty for what is none.
+    iso: String,
 }
 
 /// An ask that the session waits for.
@@ -214,7 +216,7 @@ fn facts(visitor: &Visitor<'_>, membership: &Membership, row: &SessionRow, openi
     let mut facts = Vec::new();
     let mut add = |label, value: String, address: String| {
         if !value.is_empty() {
-            facts.push(Fact { label, value, address });
+            facts.push(Fact { label, value, address, iso: String::new() });
         }
     };
     add("Profile", name(&row.profile), String::new());
@@ -237,8 +239,10 @@ fn facts(visitor: &Visitor<'_>, membership: &Membership, row: &SessionRow, openi
     let cost = row.tally.get("cost").and_then(Value::as_f64);
     add("Cost", cost.map_or_else(|| "not known: the model has no price here".to_owned(), dollars), String::new());
     add("Time at work", duration(number(&row.tally, "elapsedMs")), String::new());
-    add("Started", When::of(visitor, row.created_at_ms).text, String::new());
-    add("Last change", When::of(visitor, row.updated_at_ms).text, String::new());
+    for (label, at_ms) in [("Started", row.created_at_ms), ("Last change", row.updated_at_ms)] {
+        let When { iso, text: value } = When::of(visitor, at_ms);
+        facts.push(Fact { label, value, address: String::new(), iso });
+    }
     facts
 }
 
