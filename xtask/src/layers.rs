@@ -28,7 +28,7 @@ const ROWS: [Row; 17] = [
     Row { name: "adk", may_import: &["contract", "host"] },
     Row { name: "outbound", may_import: &["contract"] },
     Row { name: "traces", may_import: &["contract", "host", "agent", "outbound"] },
-    Row { name: "server", may_import: &["contract", "builder", "host", "agent", "store"] },
+    Row { name: "server", may_import: &["contract", "records", "builder", "host", "agent", "store"] },
     Row {
         name: "toolhost",
         may_import: &["sandbox", "contract", "builder", "store", "records", "deploy", "host", "tools", "agent"],

@@ -49,7 +49,7 @@ pub use open::{Caches, Project, Store};
 pub use outage::Outage;
 pub use people::{Member, People, Role};
 pub use reader::{Filter, KnownProject, Problem, Reader, Row, Undecided, Verdict};
-pub use sessions::{Held, NewSession, SessionRow, SessionState, Sessions, StepRow, Steps};
+pub use sessions::{Held, NewSession, SessionFilter, SessionRow, SessionState, Sessions, StepRow, Steps};
 pub use stream::{Happened, Position, SessionChange, SessionEvent, StreamEvent};
 pub use subject::{Database, Subject, Subjects, Who};
 pub use tokens::{NewToken, Token, Tokens};

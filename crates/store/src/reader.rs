@@ -166,6 +166,24 @@ impl Reader {
         Ok(rows)
     }
 
+    /// The rows of these calls, in the order they were written; at most `limit`.
+    pub async fn audit_of_calls(&self, project: i64, calls: &[String], limit: i64) -> Result<Vec<Row>> {
+        if calls.is_empty() {
+            return Ok(Vec::new());
+        }
+        let places: Vec<String> = (0..calls.len()).map(|place| format!("${}", place + 3)).collect();
+        let text = format!(
+            "SELECT seq, at_ms, call_id, event, tool, body, prev_hash, hash FROM audit
+             WHERE project_id = $1 AND call_id IN ({}) ORDER BY seq LIMIT $2",
+            places.join(", ")
+        );
+        let mut query = sql_of(text).bind(project).bind(limit);
+        for call in calls {
+            query = query.bind(call);
+        }
+        query.read(&self.db).await?.iter().map(row).collect()
+    }
+
     /// The ids of calls that are `end` or end in it, at most `CALLS_MAX`.
     pub async fn calls_that_end_in(&self, project: i64, end: &str) -> Result<Vec<String>> {
         let is_whole = sql("SELECT call_id FROM audit WHERE project_id = $1 AND call_id = $2 LIMIT 1");

@@ -17,13 +17,12 @@ use toolhost_contract::{CONFIRM_SOURCE, Call, Caller, CallerKind, ErrorKind, Sco
 use toolhost_host::Hooks;
 
 use super::answers::TokenRevoked;
+use super::by_person::Doer;
 use super::envelope::{Reply, data};
 use super::routes::{Answer, Asked, DOOR, Input, Method, NOTHING, Parameter, Route, Takes, run, schema};
 use super::token::Right;
 use super::work::{ChangePreview, Imported, MemberChanged, PackageFindings, Replaces, TokenMade, TokenWish, Work};
 
-/// The profile of what people do, as at a terminal: their role is what limits them.
-pub(super) const PROFILE_OF_PEOPLE: &str = "all";
 /// The content type of a package.
 pub(crate) const ZIP: &str = "application/zip";
 
@@ -288,44 +287,40 @@ pub(crate) fn user(asked: &Asked) -> &str {
 
 /// Calls a tool as the token's agent.
 async fn by_agent(asked: &Asked, tool: &str, arguments: Value) -> Result<Reply, ToolError> {
-    let grant = &asked.principal.grant;
+    let (grant, project) = (&asked.principal.grant, &asked.principal.project);
     let caller = Caller {
         kind: CallerKind::Model,
         door: DOOR.into(),
         profile: asked.principal.granted_profile(None)?.to_owned(),
         persona: grant.name.clone(),
     };
-    Ok(called(asked, tool, arguments, Some(asked.principal.session()), caller).await)
-}
-
-/// Calls a tool as the token's user, a person.
-pub(crate) async fn by_person(asked: &Asked, tool: &str, arguments: Value) -> Reply {
-    let caller = Caller {
-        kind: CallerKind::Person,
-        door: DOOR.into(),
-        profile: PROFILE_OF_PEOPLE.to_owned(),
-        persona: asked.principal.grant.user.clone(),
-    };
-    called(asked, tool, arguments, None, caller).await
-}
-
-async fn called(asked: &Asked, tool: &str, arguments: Value, session_id: Option<String>, caller: Caller) -> Reply {
-    let project = &asked.principal.project;
     let call = Call {
         id: project.ids.call_id(),
         tool: tool.to_owned(),
         arguments,
         scope: Scope {
-            user_id: asked.principal.grant.user_id,
+            user_id: grant.user_id,
             project_id: project.id,
-            session_id,
+            session_id: Some(asked.principal.session()),
             workflow_id: None,
             ticket_id: None,
         },
         caller,
     };
     let hooks = Hooks { origin: asked.origin(), ..Hooks::default() };
-    Reply::Outcome(Box::new(project.gate.call(call, hooks).await))
+    Ok(Reply::Outcome(Box::new(project.gate.call(call, hooks).await)))
+}
+
+/// Calls a tool as the token's user, a person.
+pub(crate) async fn by_person(asked: &Asked, tool: &str, arguments: Value) -> Reply {
+    let doer = Doer {
+        project: &asked.principal.project,
+        user_id: asked.principal.grant.user_id,
+        user: user(asked),
+        door: DOOR,
+        origin: asked.origin(),
+    };
+    Reply::Outcome(Box::new(doer.call(tool, arguments).await))
 }
 
 async fn export(asked: Asked) -> Result<Reply, ToolError> {

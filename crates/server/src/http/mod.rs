@@ -11,6 +11,7 @@ mod api_sessions;
 mod api_work;
 mod audit_row;
 mod auth;
+mod by_person;
 mod connections;
 mod ends;
 mod envelope;

@@ -76,6 +76,15 @@ pub struct SessionRow {
     epoch: i64,
 }
 
+/// Which sessions a page of a list has.
+#[derive(Debug, Clone, Default)]
+pub struct SessionFilter {
+    pub state: Option<SessionState>,
+    /// Only those that come after this one in the list: its `updated_at_ms` and its id.
+    pub after: Option<(i64, String)>,
+    pub limit: i64,
+}
+
 /// A step, as it is kept.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -227,10 +236,21 @@ impl Sessions {
 
     /// The newest first.
     pub async fn list(&self, project: i64, limit: i64) -> Result<Vec<SessionRow>> {
+        self.page(project, &SessionFilter { limit, ..SessionFilter::default() }).await
+    }
+
+    /// A page of the list, the one last worked in first.
+    pub async fn page(&self, project: i64, filter: &SessionFilter) -> Result<Vec<SessionRow>> {
+        let (at_ms, id) = filter.after.clone().unwrap_or((i64::MAX, String::new()));
+        // Two conditions on the time: the first is one that an index is walked by.
         let text = format!(
-            "SELECT {COLUMNS} FROM agent_session WHERE project_id = $1 ORDER BY updated_at_ms DESC, id DESC LIMIT $2"
+            "SELECT {COLUMNS} FROM agent_session
+             WHERE project_id = $1 AND updated_at_ms <= $2 AND (updated_at_ms < $2 OR id < $3) AND ($4 = '' OR state = $4)
+             ORDER BY updated_at_ms DESC, id DESC LIMIT $5"
         );
-        let rows = crate::db::sql_of(text).bind(project).bind(limit).read(&self.inner.db).await?;
+        let state = filter.state.map(SessionState::as_str).unwrap_or_default();
+        let query = crate::db::sql_of(text).bind(project).bind(at_ms).bind(id).bind(state).bind(filter.limit);
+        let rows = query.read(&self.inner.db).await?;
         let mut found = Vec::with_capacity(rows.len());
         for row in &rows {
             found.push(self.told(session(row)?).await?);
@@ -256,6 +276,14 @@ impl Sessions {
              WHERE project_id = $1 AND session_id = $2 AND seq > $3 ORDER BY seq LIMIT $4";
         let rows = sql(text).bind(project).bind(id).bind(after).bind(limit).read(&self.inner.db).await?;
         rows.iter().map(step).collect()
+    }
+
+    /// A step by its name, if the session has it.
+    pub async fn step(&self, project: i64, id: &str, name: &str) -> Result<Option<StepRow>> {
+        let text =
+            "SELECT seq, step, at_ms, body FROM agent_step WHERE project_id = $1 AND session_id = $2 AND step = $3";
+        let rows = sql(text).bind(project).bind(id).bind(name).read(&self.inner.db).await?;
+        rows.first().map(step).transpose()
     }
 
     /// Takes a session to run it. Refused while another run of it lives, here or in another process.

@@ -21,6 +21,13 @@ pub enum SessionState {
 }
 
 impl SessionState {
+    pub const ALL: [Self; 6] = [Self::Active, Self::Paused, Self::Limited, Self::Failed, Self::Done, Self::Cancelled];
+
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

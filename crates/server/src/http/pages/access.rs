@@ -11,8 +11,9 @@ use toolhost_contract::{ErrorKind, ToolError, visible_line};
 use toolhost_store::{Member, Role, Token};
 
 use super::route::{Made, Route, Wanted};
+use super::text::When;
 use super::visitor::{Membership, Visitor};
-use super::{Moment, Place, page, see};
+use super::{Place, page, see};
 use crate::http::envelope;
 use crate::http::token::Right;
 use crate::http::work::{TokenMade, TokenWish};
@@ -71,9 +72,9 @@ struct TokenLine {
     user: String,
     profiles: String,
     rights: String,
-    used: Option<Moment>,
+    used: Option<When>,
     state: &'static str,
-    ends: Moment,
+    ends: When,
 }
 
 struct FenceLines {
@@ -150,13 +151,13 @@ fn token_line(visitor: &Visitor<'_>, token: Token) -> TokenLine {
     };
     TokenLine {
         state,
-        ends: visitor.moment(token.revoked_at_ms.unwrap_or(token.expires_at_ms)),
+        ends: When::of(visitor, token.revoked_at_ms.unwrap_or(token.expires_at_ms)),
         id: token.id,
         name: visible_line(&token.name),
         user: visible_line(&token.user),
         profiles: visible_line(&token.profiles.join(", ")),
         rights: visible_line(&token.scopes.join(", ")),
-        used: token.last_used_at_ms.map(|at| visitor.moment(at)),
+        used: token.last_used_at_ms.map(|at| When::of(visitor, at)),
     }
 }
 

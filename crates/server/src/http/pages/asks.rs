@@ -476,7 +476,7 @@ impl<'t> Parts<'t> {
         Self { parts }
     }
 
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.parts.len()
     }
 

@@ -8,9 +8,11 @@ use serde_json::Value;
 use toolhost_contract::{ToolError, visible_json, visible_line};
 use toolhost_store::{ExportEnd, Filter, Reader, Row};
 
+use super::super::told;
 use super::route::{Made, Route, Wanted};
+use super::text::When;
 use super::visitor::{Membership, Visitor};
-use super::{Moment, Place, guard, page, see};
+use super::{Place, guard, page, see};
 
 /// The pages of this part.
 pub(super) const ROUTES: &[Route] = &[
@@ -81,7 +83,7 @@ struct VerificationPage<'a> {
 /// A row, for people.
 struct Line {
     seq: i64,
-    at: Moment,
+    at: When,
     who: String,
     tool: String,
     /// How it went, in words, and the class of that.
@@ -103,7 +105,7 @@ impl Line {
         };
         Self {
             seq: row.seq,
-            at: visitor.moment(row.at_ms),
+            at: When::of(visitor, row.at_ms),
             who,
             tool: visible_line(&row.tool),
             said: said + &took.unwrap_or_default(),
@@ -188,7 +190,7 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             format!("{address}?before={}&tool={tool}&session={session}&hours={hours}{failed}", first.seq)
         });
         let rows = found.iter().rev().map(|row| Line::of(row, &visitor, &membership)).collect();
-        let place = membership.audit_place(&visitor);
+        let place = Place { live: told::CALLS, ..membership.audit_place(&visitor) };
         let [tool, session, hours] = [tool, session, hours].map(|typed| visible_line(&typed));
         Ok(page(StatusCode::OK, &AuditPage { place, address, rows, tool, session, hours, failed, error, earlier }))
     })

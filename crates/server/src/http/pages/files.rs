@@ -5,10 +5,11 @@
 use askama::Template;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use toolhost_contract::{ErrorKind, Outcome, visible_line};
+use toolhost_contract::{ErrorKind, visible_line};
 use toolhost_store::Role;
 
 use super::asks::without_marks;
+use super::calls::{Called, sentence};
 use super::route::{Made, Route, Wanted};
 use super::visitor::{Membership, Visitor};
 use super::{Place, encoded, page, see};
@@ -130,17 +131,6 @@ fn place<'a>(visitor: &Visitor<'a>, membership: &'a Membership) -> Place<'a> {
     Place { project: Some(membership), section: SECTION, ..visitor.place() }
 }
 
-/// What a tool answered, or why it did not.
-fn data(outcome: Outcome) -> Result<Value, String> {
-    match outcome.error {
-        None => Ok(outcome.data),
-        Some(error) => {
-            let hint = error.hint.map(|hint| format!(". {hint}")).unwrap_or_default();
-            Err(visible_line(&format!("{}{hint}", error.message)))
-        }
-    }
-}
-
 fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
@@ -212,7 +202,7 @@ type Found = Result<(Shown, Option<String>), String>;
 
 impl Asked<'_> {
     async fn call(&self, tool: &str, arguments: Value) -> Result<Value, String> {
-        data(self.membership.call(self.visitor, tool, arguments).await)
+        self.visitor.read(self.membership, tool, arguments).await.map_err(|error| sentence(&error))
     }
 
     /// A folder, or else a file.
@@ -282,7 +272,7 @@ impl Asked<'_> {
 fn changes(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
-        let found = data(membership.call(&visitor, "git.diff", json!({})).await);
+        let found = visitor.read(&membership, "git.diff", json!({})).await.map_err(|error| sentence(&error));
         let (lines, error, is_cut) = match &found {
             Ok(found) => {
                 let lines = text(found, "diff").lines().map(|line| (super::asks::mark(line), without_marks(line)));
@@ -326,7 +316,7 @@ fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 .map(|conflict| visible_line(&format!("{}: {}", conflict.path, conflict.why)))
                 .collect(),
             digest: if can { undo.digest()? } else { String::new() },
-            error: error.map(|error| format!("{}.", error.message)),
+            error: error.as_ref().map(sentence),
         };
         Ok(page(status, &shown))
     })
@@ -338,13 +328,13 @@ fn deploy(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let membership = visitor.membership(wanted.part("project")).await?;
         let mut error = None;
         if wanted.form.is_some() {
-            let outcome = membership.call(&visitor, DEPLOY, json!({})).await;
-            if let Some(ask) = outcome.data.get("approvalId").and_then(Value::as_str) {
-                return Ok(see(&membership.address(ask)));
+            match visitor.call(&membership, DEPLOY, json!({})).await {
+                Ok(Called::Waits(ask)) => return Ok(see(&ask)),
+                Ok(Called::Done(_)) => {}
+                Err(refused) => error = Some(sentence(&refused)),
             }
-            error = data(outcome).err();
         }
-        let (mut plan, found) = (Vec::new(), data(membership.call(&visitor, DEPLOY, json!({ "dryRun": true })).await));
+        let (mut plan, found) = (Vec::new(), visitor.read(&membership, DEPLOY, json!({ "dryRun": true })).await);
         match found {
             Ok(found) => {
                 for (name, title) in DEPLOY_PARTS {
@@ -356,7 +346,7 @@ fn deploy(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                     plan.push(DeployPart { title, total: number(part, "total").unwrap_or(0), paths });
                 }
             }
-            Err(why) => error = error.or(Some(why)),
+            Err(why) => error = error.or(Some(sentence(&why))),
         }
         let shown = DeployPage {
             place: Place { section: "deploy", ..place(&visitor, &membership) },

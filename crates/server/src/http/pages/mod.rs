@@ -6,16 +6,23 @@
 mod access;
 mod asks;
 mod audit;
-mod files;
-mod policy;
 mod batch;
+mod board;
+mod calls;
+mod files;
+mod forms;
 mod live;
 mod past;
+mod plan;
+mod policy;
 mod projects;
+mod record;
 mod route;
 mod routes;
 mod search;
+mod sessions;
 mod sign_in;
+mod text;
 mod visitor;
 
 use askama::Template;
@@ -66,6 +73,9 @@ struct Section {
 
 /// The menu of a project, in this order.
 const SECTIONS: &[Section] = &[
+    Section { path: "sessions", title: "Sessions" },
+    Section { path: "board", title: "Board" },
+    Section { path: "plan", title: "Plan" },
     Section { path: "files", title: "Files" },
     Section { path: "deploy", title: "Deploy" },
     Section { path: "audit", title: "Audit" },
@@ -96,14 +106,6 @@ impl<'a> Place<'a> {
     fn sections(&self) -> &'static [Section] {
         SECTIONS
     }
-}
-
-/// A point in time, for a `time` element.
-struct Moment {
-    /// RFC 3339, in UTC.
-    iso: String,
-    /// `12 minutes ago`
-    said: String,
 }
 
 /// A text as a part of an address.

@@ -11,8 +11,9 @@ use toolhost_store::{Permit, Role};
 
 use super::asks::without_marks;
 use super::route::{Made, Route, Wanted};
+use super::text::When;
 use super::visitor::{Membership, PLACE, Visitor};
-use super::{Moment, Place, page, see};
+use super::{Place, page, see};
 use crate::http::envelope;
 
 /// The pages of this part.
@@ -78,7 +79,7 @@ struct Granted {
     words: String,
     by: String,
     holds: bool,
-    state: Moment,
+    state: When,
 }
 
 /// A call whose decision is asked for, as it was typed, and what would be decided of it.
@@ -161,7 +162,7 @@ fn granted(visitor: &Visitor<'_>, membership: &Membership, permit: &Permit) -> G
         words: visible_line(&rule_words(&permit.tool, &conditions, kinds)),
         by: visible_line(&permit.granted_by),
         holds: ended.is_none() && permit.expires_at_ms > visitor.clock.unix_ms(),
-        state: visitor.moment(ended.unwrap_or(permit.expires_at_ms)),
+        state: When::of(visitor, ended.unwrap_or(permit.expires_at_ms)),
     }
 }
 

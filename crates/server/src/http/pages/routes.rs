@@ -18,7 +18,9 @@ use super::live::{LIVE, Streams, listen};
 use super::route::{Made, Route, Wanted};
 use super::sign_in::{Door, ELSEWHERE, LOGIN, LOGOUT, Opened, SignIn, no_link};
 use super::visitor::Visitor;
-use super::{STATIC, access, asks, audit, batch, file, files, policy, problem, projects, search};
+use super::{
+    STATIC, access, asks, audit, batch, board, file, files, plan, policy, problem, projects, record, search, sessions,
+};
 use crate::http::connections::Address;
 use crate::http::ends::Ends;
 use crate::http::listen::{Params, RETRY_LOGIN_SECONDS, named, query_of, whole};
@@ -53,6 +55,10 @@ const ROUTES: &[&[Route]] = &[
     audit::ROUTES,
     policy::ROUTES,
     access::ROUTES,
+    sessions::ROUTES,
+    board::ROUTES,
+    record::ROUTES,
+    plan::ROUTES,
 ];
 
 impl Pages {

@@ -1,17 +1,14 @@
 //! Whoever looks at a page: a person who has signed in, and what they are in which projects.
 
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
-use serde_json::Value;
-use toolhost_contract::{Call, Caller, CallerKind, Clock, ErrorKind, Outcome, Scope, ToolError, visible_line};
-use toolhost_host::Hooks;
+use toolhost_contract::{Clock, ErrorKind, ToolError, visible_line};
 use toolhost_store::{Login, Role};
 
-use super::super::api_work::PROFILE_OF_PEOPLE;
 use super::super::work::Work;
 use super::super::{OpenProject, Projects};
-use super::{Moment, Place, encoded};
+use super::{Place, encoded};
 
 /// Where what is done on a page comes from, as the audit names it.
 pub(super) const PLACE: &str = "workbench";
@@ -37,25 +34,6 @@ impl Membership {
         encoded(&self.project.key)
     }
 
-    /// Calls a tool as a person, through the gate.
-    pub(super) async fn call(&self, visitor: &Visitor<'_>, tool: &str, arguments: Value) -> Outcome {
-        let caller = Caller {
-            kind: CallerKind::Person,
-            door: PLACE.into(),
-            profile: PROFILE_OF_PEOPLE.to_owned(),
-            persona: visitor.login.user.clone(),
-        };
-        let scope = Scope {
-            user_id: self.user_id,
-            project_id: self.project.id,
-            session_id: None,
-            workflow_id: None,
-            ticket_id: None,
-        };
-        let call = Call { id: self.project.ids.call_id(), tool: tool.to_owned(), arguments, scope, caller };
-        self.project.gate.call(call, Hooks::default()).await
-    }
-
     /// What people do with the project besides calls.
     ///
     /// # Errors
@@ -68,6 +46,11 @@ impl Membership {
     /// The address of a page of the project; `path` begins below the project.
     pub(crate) fn path(&self, path: &str) -> String {
         format!("/projects/{}/{path}", self.key())
+    }
+
+    /// Where a page of a section of the project is.
+    pub(super) fn place<'a>(&'a self, visitor: &'a Visitor<'_>, section: &'static str) -> Place<'a> {
+        Place { user: Some(&visitor.login.user), project: Some(self), section }
     }
 }
 
@@ -122,13 +105,6 @@ impl Visitor<'_> {
             return Ok(());
         }
         Err(ToolError::new(ErrorKind::Permission, message).hint("Sign in again, then do it once more."))
-    }
-
-    pub(super) fn moment(&self, at_ms: i64) -> Moment {
-        let since = Duration::from_millis(u64::try_from(at_ms).unwrap_or(0));
-        let iso = humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string();
-        let said = if at_ms > self.clock.unix_ms() { self.time_left(at_ms) } else { self.time_since(at_ms) };
-        Moment { iso, said }
     }
 
     /// `12 minutes ago`

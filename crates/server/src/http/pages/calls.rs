@@ -1,0 +1,93 @@
+//! Calls of tools that a page makes for the person who looks at it, and what they come to.
+
+use serde_json::Value;
+use toolhost_contract::{ErrorKind, Outcome, ToolError};
+use toolhost_store::Role;
+
+use super::visitor::{Membership, PLACE, Visitor};
+use crate::http::by_person::Doer;
+
+/// What a call came to.
+pub(super) enum Called {
+    Done(Value),
+    /// Somebody has to agree first: the address of the ask.
+    Waits(String),
+}
+
+impl Visitor<'_> {
+    /// Makes a call in the person's name.
+    ///
+    /// # Errors
+    /// If the call fails.
+    pub(super) async fn call(
+        &self,
+        membership: &Membership,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<Called, ToolError> {
+        let doer = Doer {
+            project: &membership.project,
+            user_id: membership.user_id,
+            user: &self.login.user,
+            door: PLACE,
+            origin: None,
+        };
+        let Outcome { data, error, .. } = doer.call(tool, arguments).await;
+        if let Some(error) = error {
+            let hint = error.hint;
+            let failed = ToolError::new(error.kind, error.message);
+            return Err(match hint {
+                Some(hint) => failed.hint(hint),
+                None => failed,
+            });
+        }
+        let status = data.get("status").and_then(Value::as_str).unwrap_or_default();
+        match data.get("approvalId").and_then(Value::as_str) {
+            Some(ask) if status.starts_with("pending_") => Ok(Called::Waits(membership.address(ask))),
+            _ => Ok(Called::Done(data)),
+        }
+    }
+
+    /// Makes a call that changes nothing, and answers its data.
+    ///
+    /// # Errors
+    /// If the call fails, or waits for somebody.
+    pub(super) async fn read(&self, membership: &Membership, tool: &str, arguments: Value) -> Result<Value, ToolError> {
+        match self.call(membership, tool, arguments).await? {
+            Called::Done(data) => Ok(data),
+            Called::Waits(_) => {
+                let error =
+                    ToolError::new(ErrorKind::Permission, format!("The policy of this project asks before {tool}."));
+                Err(error.hint("Ask an owner of the project to let people read without an ask."))
+            }
+        }
+    }
+}
+
+/// A failure in a sentence, with what to do about it.
+pub(super) fn sentence(error: &ToolError) -> String {
+    let hint = error.hint.as_ref().map(|hint| format!(" {hint}.")).unwrap_or_default();
+    let message = format!("{}.{hint}", error.message.trim_end_matches('.'));
+    super::asks::without_marks(&message)
+}
+
+/// Whether the person may change records.
+pub(super) fn can_edit(membership: &Membership) -> bool {
+    membership.role != Role::Viewer
+}
+
+/// The records of a list that a tool has answered, and the cursor of its next page.
+pub(super) fn listed<'v>(data: &'v Value, field: &str) -> (&'v [Value], Option<&'v str>) {
+    let items = data.get(field).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    (items, data.get("nextCursor").and_then(Value::as_str))
+}
+
+/// A text of a record; empty where it has none of this name.
+pub(super) fn text<'v>(record: &'v Value, field: &str) -> &'v str {
+    record.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The texts of a list of a record.
+pub(super) fn texts<'v>(record: &'v Value, field: &str) -> impl Iterator<Item = &'v str> {
+    record.get(field).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}

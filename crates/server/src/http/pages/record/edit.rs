@@ -1,0 +1,205 @@
+//! The forms that create and change tickets and tasks, by the tools that agents do it with.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use serde_json::{Value, json};
+use toolhost_contract::{ErrorKind, ToolError};
+use toolhost_records::{Kind, RecordId};
+
+use super::super::calls::{Called, can_edit, sentence, text, texts};
+use super::super::forms::{Field, Shape, choice, complain, filled};
+use super::super::route::{Made, Wanted};
+use super::super::visitor::{Membership, Visitor};
+use super::super::{Place, board, page, plan, see};
+use super::{address, missing, read};
+use crate::http::envelope;
+
+#[derive(Template)]
+#[template(path = "record_edit.html")]
+struct EditPage<'a> {
+    place: Place<'a>,
+    title: String,
+    /// Where the form is sent.
+    action: String,
+    back: String,
+    error: Option<String>,
+    /// The version that is changed; empty for a new record.
+    version: String,
+    fields: Vec<Field>,
+}
+
+/// What a form is about.
+struct About {
+    kind: Kind,
+    /// `None`: it is to be created.
+    id: Option<RecordId>,
+}
+
+/// Fields that hold a text in each line.
+const LISTS: &[&str] = &["acceptanceCriteria", "dependencies", "filesToCreate", "labels"];
+
+pub(super) fn new_ticket(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move { answer(&visitor, &wanted, About { kind: Kind::Ticket, id: None }).await })
+}
+
+pub(super) fn new_task(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move { answer(&visitor, &wanted, About { kind: Kind::Task, id: None }).await })
+}
+
+pub(super) fn change(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let id = RecordId::parse(wanted.part("record")).filter(|id| matches!(id.kind, Kind::Ticket | Kind::Task));
+        // Whoever is no member learns nothing of which kinds there are forms for.
+        let Some(id) = id else {
+            visitor.membership(wanted.part("project")).await?;
+            return Err(missing());
+        };
+        answer(&visitor, &wanted, About { kind: id.kind, id: Some(id) }).await
+    })
+}
+
+fn fields(kind: Kind) -> Vec<Field> {
+    let mut fields = vec![
+        Field::new("title", "Title", Shape::Line).hint("What is asked for."),
+        Field::new("description", "Description", Shape::Text(6)).hint("What for, and what to mind."),
+    ];
+    if kind == Kind::Ticket {
+        fields.extend([
+            Field::new("type", "Type", choice(None, board::TYPES)).value("feature"),
+            Field::new("priority", "Priority", choice(None, board::PRIORITIES)).value("medium"),
+            Field::new("acceptanceCriteria", "Acceptance criteria", Shape::Text(4))
+                .hint("One in each line: what must hold before it is done."),
+            Field::new("assignee", "Assignee", Shape::Line).hint("A persona or a person."),
+        ]);
+    } else {
+        fields.extend([
+            Field::new("featureId", "Feature", Shape::Line).hint("Such as FEAT-001. A task of a plan has one."),
+            Field::new("componentId", "Component", Shape::Line).hint("Such as COMP-001. A task of a plan has one."),
+            Field::new("acceptanceCriteria", "Acceptance criteria", Shape::Text(4))
+                .hint("One in each line: how one sees that it is done."),
+            Field::new("dependencies", "Waits for", Shape::Text(3))
+                .hint("One in each line: tasks that must be completed before, such as TASK-001."),
+            Field::new("estimatedEffort", "Effort", Shape::Line).hint("Such as 3h, 2 days or 1 week."),
+            Field::new("filesToCreate", "Files", Shape::Text(2)).hint("One path in each line: files it will make."),
+            Field::new("labels", "Labels", Shape::Text(2)).hint("One in each line: words to find it by."),
+        ]);
+    }
+    fields
+}
+
+/// The fields with what the record has.
+fn of_record(kind: Kind, record: &Value) -> Vec<Field> {
+    let mut fields = fields(kind);
+    for field in &mut fields {
+        field.value = match record.get(field.name) {
+            Some(Value::Array(items)) if items.iter().any(Value::is_object) => {
+                items.iter().map(|one| text(one, "text")).collect::<Vec<_>>().join("\n")
+            }
+            Some(Value::Array(_)) => texts(record, field.name).collect::<Vec<_>>().join("\n"),
+            Some(Value::String(text)) => text.clone(),
+            _ => String::new(),
+        };
+    }
+    fields
+}
+
+async fn answer(visitor: &Visitor<'_>, wanted: &Wanted, about: About) -> Result<Response<Body>, ToolError> {
+    let membership = visitor.membership(wanted.part("project")).await?;
+    if !can_edit(&membership) {
+        let error = ToolError::new(ErrorKind::Permission, "You are a viewer of this project: you may look.");
+        return Err(error.hint("Its editors and owners change records."));
+    }
+    let Some(form) = &wanted.form else {
+        let Some(id) = about.id else {
+            let fields = filled(fields(about.kind), &wanted.query);
+            return Ok(shown(visitor, &membership, &about, StatusCode::OK, (fields, String::new()), None));
+        };
+        let record = Value::Object(read(visitor, &membership, id).await?);
+        let (fields, version) = (of_record(about.kind, &record), record["version"].to_string());
+        return Ok(shown(visitor, &membership, &about, StatusCode::OK, (fields, version), None));
+    };
+    let mut fields = filled(fields(about.kind), form);
+    let version = form.get("version").cloned().unwrap_or_default();
+    if form.get("title").is_none_or(|title| title.trim().is_empty()) {
+        complain(&mut fields, "title", "Give it a title.");
+        return Ok(shown(visitor, &membership, &about, StatusCode::BAD_REQUEST, (fields, version), None));
+    }
+    let (tool, arguments) = call(&about, form, &fields);
+    match visitor.call(&membership, tool, arguments).await {
+        Ok(Called::Done(record)) => Ok(see(&address(&membership, text(&record, "id")))),
+        Ok(Called::Waits(address)) => Ok(see(&address)),
+        Err(error) if error.kind == ErrorKind::Internal => Err(error),
+        Err(error) => {
+            let message = sentence(&error);
+            // The gate and the tools name the field that they refuse.
+            let named: Vec<&str> =
+                fields.iter().map(|field| field.name).filter(|name| message.contains(name)).collect();
+            let is_beside = match named[..] {
+                [name] => complain(&mut fields, name, &message),
+                _ => false,
+            };
+            let status = envelope::status(error.kind);
+            let error = (!is_beside).then_some(message);
+            Ok(shown(visitor, &membership, &about, status, (fields, version), error))
+        }
+    }
+}
+
+/// The call that does what a form says.
+fn call(about: &About, form: &BTreeMap<String, String>, fields: &[Field]) -> (&'static str, Value) {
+    let mut arguments = json!({});
+    for field in fields {
+        let value = field.value.trim();
+        if LISTS.contains(&field.name) {
+            let lines = value.lines().map(str::trim).filter(|line| !line.is_empty());
+            arguments[field.name] = lines.collect::<Vec<_>>().into();
+        } else if !value.is_empty() || (about.id.is_some() && !matches!(field.name, "type" | "priority")) {
+            // An empty text clears a field of a record that has one.
+            arguments[field.name] = value.into();
+        }
+    }
+    if let Some(version) = form.get("version").and_then(|version| version.parse::<i64>().ok()) {
+        // What somebody else has changed meanwhile is not written over.
+        arguments["expectedVersion"] = version.into();
+    }
+    match (about.kind, about.id) {
+        (Kind::Ticket, None) => ("ticket.create", arguments),
+        (Kind::Ticket, Some(id)) => {
+            arguments["ticketId"] = id.to_string().into();
+            ("ticket.update", arguments)
+        }
+        (_, None) => ("task.create", arguments),
+        (_, Some(id)) => {
+            arguments["id"] = id.to_string().into();
+            ("task.update", arguments)
+        }
+    }
+}
+
+fn shown(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    about: &About,
+    status: StatusCode,
+    (fields, version): (Vec<Field>, String),
+    error: Option<String>,
+) -> Response<Body> {
+    let (section, word) = match about.kind {
+        Kind::Ticket => (board::PART, "ticket"),
+        _ => (plan::PART, "task"),
+    };
+    let (title, action, back) = match about.id {
+        Some(id) => {
+            let record = address(membership, &id.to_string());
+            (format!("Edit {id}"), format!("{record}/edit"), record)
+        }
+        None if about.kind == Kind::Ticket => {
+            (format!("Create a {word}"), membership.path("board/new"), membership.path("board"))
+        }
+        None => (format!("Create a {word}"), membership.path("plan/tasks/new"), membership.path("plan/tasks")),
+    };
+    page(status, &EditPage { place: membership.place(visitor, section), title, action, back, error, version, fields })
+}

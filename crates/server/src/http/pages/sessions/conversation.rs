@@ -1,0 +1,203 @@
+//! The steps of a session as a conversation: what a person said, what the model said, and what each call came to.
+//!
+//! Steps are read as JSON and not as the agent's types: a step of another version is shown as far as it is understood.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use toolhost_contract::visible_json;
+use toolhost_store::StepRow;
+
+use crate::http::pages::text::{Shown, When, count, dollars, duration, name};
+use crate::http::pages::visitor::Visitor;
+
+/// Most of a message on the page; the rest is on the page of its step.
+const SAID_LINES_MAX: usize = 200;
+const SAID_BYTES_MAX: usize = 16 * 1024;
+/// Most of the arguments or the answer of a call.
+const CALL_LINES_MAX: usize = 60;
+const CALL_BYTES_MAX: usize = 6 * 1024;
+
+/// One thing that was said or done.
+pub(super) struct Item {
+    /// How it is set: `person`, `agent`, `call` or `note`.
+    pub(super) class: &'static str,
+    pub(super) step: String,
+    pub(super) who: String,
+    pub(super) when: When,
+    /// What it came to, in a sentence.
+    pub(super) sentence: String,
+    pub(super) is_bad: bool,
+    pub(super) text: Shown,
+    /// What a call was asked with.
+    pub(super) asked: Shown,
+    /// Calls of a turn that are not among the steps of this page.
+    pub(super) calls: Vec<String>,
+}
+
+impl Item {
+    fn new(visitor: &Visitor<'_>, row: &StepRow, class: &'static str, who: impl Into<String>) -> Self {
+        Self {
+            class,
+            step: row.step.clone(),
+            who: who.into(),
+            when: When::of(visitor, row.at_ms),
+            sentence: String::new(),
+            is_bad: false,
+            text: Shown::default(),
+            asked: Shown::default(),
+            calls: Vec::new(),
+        }
+    }
+}
+
+/// What a step is, by the first word of its name, and the turn it belongs to.
+pub(super) fn kind_of(step: &str) -> (&str, u32) {
+    let mut parts = step.split('_');
+    let kind = parts.next().unwrap_or_default();
+    (kind, parts.next().and_then(|number| number.parse().ok()).unwrap_or_default())
+}
+
+/// The calls that a turn asks for: their step, the tool and the arguments.
+pub(super) fn calls_of(turn: &Value) -> impl Iterator<Item = (&str, &str, &Value)> {
+    let calls = turn.pointer("/reply/calls").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    calls.iter().map(|call| (text(call, "id"), text(call, "name"), &call["arguments"]))
+}
+
+pub(super) fn text<'v>(body: &'v Value, field: &str) -> &'v str {
+    body.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+pub(super) fn number(body: &Value, field: &str) -> u64 {
+    body.get(field).and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// Steps in their order, as a conversation.
+pub(super) fn items(visitor: &Visitor<'_>, rows: &[StepRow]) -> Vec<Item> {
+    let turns = || rows.iter().filter(|row| kind_of(&row.step).0 == "turn");
+    let asked: BTreeMap<&str, &Value> =
+        turns().flat_map(|row| calls_of(&row.body)).map(|(step, _, arguments)| (step, arguments)).collect();
+    let ended: BTreeSet<&str> = rows.iter().map(|row| &*row.step).collect();
+    rows.iter().filter_map(|row| item(visitor, row, &asked, &ended)).collect()
+}
+
+fn item(visitor: &Visitor<'_>, row: &StepRow, asked: &BTreeMap<&str, &Value>, ended: &BTreeSet<&str>) -> Option<Item> {
+    let (kind, turn) = kind_of(&row.step);
+    let said = |text: &str| Shown::of(text, SAID_LINES_MAX, SAID_BYTES_MAX);
+    Some(match kind {
+        "open" => Item { text: said(text(&row.body, "goal")), ..Item::new(visitor, row, "person", "Goal") },
+        "say" => Item { text: said(text(&row.body, "text")), ..Item::new(visitor, row, "person", "Message") },
+        "turn" => {
+            let reply = text(&row.body["reply"], "text");
+            let missing = calls_of(&row.body).filter(|(step, _, _)| !ended.contains(step));
+            Item {
+                text: said(reply),
+                sentence: turn_sentence(&row.body),
+                calls: missing.map(|(_, tool, _)| name(tool)).collect(),
+                ..Item::new(visitor, row, "agent", format!("Agent, turn {}", u64::from(turn) + 1))
+            }
+        }
+        "call" => {
+            let is_bad = row.body.get("ok").and_then(Value::as_bool) == Some(false);
+            let arguments = asked.get(&*row.step).map(|arguments| arguments_text(arguments)).unwrap_or_default();
+            Item {
+                sentence: call_sentence(&row.body),
+                is_bad,
+                text: Shown::of(&answer_text(text(&row.body, "content")), CALL_LINES_MAX, CALL_BYTES_MAX),
+                asked: Shown::of(&arguments, CALL_LINES_MAX, CALL_BYTES_MAX),
+                ..Item::new(visitor, row, "call", name(text(&row.body, "tool")))
+            }
+        }
+        "check" => {
+            let bad = row.body.get("Bad")?;
+            Item {
+                text: said(text(bad, "findings")),
+                is_bad: true,
+                sentence: format!("The answer was sent back: {}", name(text(bad, "code"))),
+                ..Item::new(visitor, row, "note", "Check")
+            }
+        }
+        _ => return None,
+    })
+}
+
+fn turn_sentence(turn: &Value) -> String {
+    let usage = &turn["reply"]["usage"];
+    let mut parts = vec![duration(number(turn, "ms"))];
+    let (sent, came) = (number(usage, "inputTokens"), number(usage, "outputTokens"));
+    if sent > 0 || came > 0 {
+        parts.push(format!("{} tokens read, {} written", count(sent), count(came)));
+    }
+    parts.extend(turn.get("cost").and_then(Value::as_f64).map(dollars));
+    parts.join(" · ")
+}
+
+/// `Succeeded after 1.2 s: edited a.txt`
+fn call_sentence(call: &Value) -> String {
+    let took = duration(number(call, "ms"));
+    let outcome = match (call.get("ok").and_then(Value::as_bool), text(call, "code")) {
+        (Some(true), _) => format!("Succeeded after {took}"),
+        (_, "") => format!("Failed after {took}"),
+        (_, code) => format!("Failed after {took} ({})", name(code)),
+    };
+    match text(call, "brief") {
+        "" => outcome,
+        brief => format!("{outcome}: {}", name(brief)),
+    }
+}
+
+/// Arguments as they are shown: a text alone as it is, everything else as JSON.
+fn arguments_text(arguments: &Value) -> String {
+    // As the journal keeps them: `{"json": …}`, or `{"malformed": "…"}`.
+    let inner = arguments.get("json").unwrap_or(arguments);
+    if let Some(raw) = arguments.get("malformed").and_then(Value::as_str) {
+        return raw.to_owned();
+    }
+    visible_json(&serde_json::to_string_pretty(inner).unwrap_or_default())
+}
+
+/// The answer of a call for people. Of an envelope, the diff where it has one, or its data, or its error.
+pub(super) fn answer_text(content: &str) -> String {
+    if !content.starts_with("{\"") {
+        return content.to_owned();
+    }
+    let Ok(envelope) = serde_json::from_str::<Value>(content) else { return content.to_owned() };
+    if envelope.get("meta").is_none() {
+        return content.to_owned();
+    }
+    if let Some(diff) = envelope.pointer("/data/diff").and_then(Value::as_str) {
+        return diff.to_owned();
+    }
+    if let Some(message) = envelope.pointer("/error/message").and_then(Value::as_str) {
+        return message.to_owned();
+    }
+    visible_json(&serde_json::to_string_pretty(&envelope["data"]).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_call_is_told_in_a_sentence() {
+        let told = |call: Value| call_sentence(&call);
+        assert_eq!(told(json!({ "ok": true, "ms": 1200, "brief": "edited a" })), "Succeeded after 1.2 s: edited a");
+        assert_eq!(told(json!({ "ok": false, "ms": 3, "code": "DENIED" })), "Failed after 3 ms (DENIED)");
+        assert_eq!(told(json!({})), "Failed after 0 ms");
+    }
+
+    #[test]
+    fn an_answer_in_an_envelope_is_shown_by_its_diff_its_error_or_its_data() {
+        let envelope = |data: Value, error: Value| {
+            answer_text(&json!({ "data": data, "error": error, "meta": {}, "ok": true }).to_string())
+        };
+        assert_eq!(envelope(json!({ "diff": "@@ -1 @@\n-a" }), Value::Null), "@@ -1 @@\n-a");
+        assert_eq!(envelope(Value::Null, json!({ "message": "no" })), "no");
+        assert_eq!(envelope(json!([1]), Value::Null), "[\n  1\n]");
+        for other in ["plain", "{\"a\": 1}", "{\"", "{\"meta\""] {
+            assert_eq!(answer_text(other), other);
+        }
+    }
+}

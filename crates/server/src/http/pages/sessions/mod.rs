@@ -1,0 +1,173 @@
+//! The sessions of agents of a project: a list, and a form that starts one. [`one`] is a single session.
+
+mod conversation;
+mod one;
+mod start;
+mod trace;
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use serde_json::Value;
+use toolhost_contract::ToolError;
+use toolhost_store::{Role, SessionFilter, SessionRow, SessionState};
+
+use super::route::{Made, Route, Wanted};
+use super::text::{When, count, dollars, name};
+use super::visitor::{Membership, Visitor};
+use super::{Place, page};
+
+/// The path of this part, below a project.
+const PART: &str = "sessions";
+/// Sessions of one page of the list.
+const ROWS_MAX: usize = 50;
+
+/// The pages of this part.
+pub(in super::super) const ROUTES: &[Route] = &[
+    Route { path: "/projects/{project}/sessions", name: "sessions", takes_forms: false, make: all_sessions },
+    Route { path: "/projects/{project}/sessions/new", name: "session_start", takes_forms: true, make: new_session },
+    Route { path: "/projects/{project}/sessions/{session}", name: "session", takes_forms: true, make: one_session },
+    Route {
+        path: "/projects/{project}/sessions/{session}/trace",
+        name: "session_trace",
+        takes_forms: false,
+        make: trace_of,
+    },
+    Route {
+        path: "/projects/{project}/sessions/{session}/steps/{step}",
+        name: "session_step",
+        takes_forms: false,
+        make: one_step,
+    },
+];
+
+#[derive(Template)]
+#[template(path = "sessions.html")]
+struct ListPage<'a> {
+    place: Place<'a>,
+    membership: &'a Membership,
+    rows: Vec<Row>,
+    /// Each state that can be asked for, and whether it is.
+    states: Vec<(&'static str, bool)>,
+    /// Whether those of one state alone are shown.
+    is_filtered: bool,
+    can_start: bool,
+    next: Option<String>,
+}
+
+/// A session in the list.
+struct Row {
+    address: String,
+    title: String,
+    state: State,
+    profile: String,
+    model: String,
+    cost: String,
+    when: When,
+}
+
+/// Where a session stands, in words.
+struct State {
+    /// How it is coloured, beside its words.
+    class: &'static str,
+    word: &'static str,
+    /// The code of what stopped it; empty for none.
+    code: String,
+    /// What that means, and what can be done.
+    sentence: &'static str,
+}
+
+impl State {
+    fn of(row: &SessionRow) -> Self {
+        let (class, word, sentence) = match (row.state, row.running) {
+            (SessionState::Cancelled, _) => ("", "cancelled", "A person has ended it for good."),
+            (_, true) => ("good", "working", "The agent is at work."),
+            (SessionState::Active, false) => {
+                ("bad", "interrupted", "Nobody runs it: its host has ended. It can go on.")
+            }
+            (SessionState::Paused, false) => ("", "paused", "It waits for a person to resume it."),
+            (SessionState::Limited, false) => ("", "stopped by a limit", "Resumed, it has as much again."),
+            (SessionState::Failed, false) => ("bad", "failed", "It could not go on. It can be resumed."),
+            (SessionState::Done, false) => ("good", "done", "It has given its answer. It goes on with a message."),
+        };
+        Self { class, word, code: row.code.as_deref().map(name).unwrap_or_default(), sentence }
+    }
+}
+
+/// Tokens and money of a session; empty where nothing is known.
+fn cost(tally: &Value) -> String {
+    let number = |name: &str| tally.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let tokens = number("inputTokens").saturating_add(number("outputTokens"));
+    let cost = tally.get("cost").and_then(Value::as_f64).map(dollars);
+    let tokens = (tokens > 0).then(|| format!("{} tokens", count(tokens)));
+    tokens.into_iter().chain(cost).collect::<Vec<_>>().join(" · ")
+}
+
+/// The address of a session.
+fn address(membership: &Membership, id: &str) -> String {
+    membership.path(&format!("{PART}/{}", super::text::encoded(id)))
+}
+
+/// Whether the person may start sessions here.
+fn can_work(membership: &Membership) -> bool {
+    membership.role != Role::Viewer && membership.project.work.is_some()
+}
+
+fn all_sessions(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move { list(&visitor, &wanted).await })
+}
+
+fn new_session(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move { start::answer(&visitor, &wanted).await })
+}
+
+fn one_session(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move { one::answer(&visitor, &wanted).await })
+}
+
+fn one_step(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move { one::step(&visitor, &wanted).await })
+}
+
+fn trace_of(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move { trace::show(&visitor, &wanted).await })
+}
+
+async fn list(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<Body>, ToolError> {
+    let membership = visitor.membership(wanted.part("project")).await?;
+    let project = &membership.project;
+    let state = wanted.asked("state").and_then(SessionState::parse);
+    let after = wanted.asked("after").and_then(|after| {
+        let (at_ms, id) = after.split_once('.')?;
+        Some((at_ms.parse().ok()?, id.to_owned()))
+    });
+    let limit = i64::try_from(ROWS_MAX + 1).unwrap_or(i64::MAX);
+    let mut found = project.sessions.page(project.id, &SessionFilter { state, after, limit }).await?;
+    let more = found.len() > ROWS_MAX;
+    found.truncate(ROWS_MAX);
+    let next = found.last().filter(|_| more).map(|last| {
+        let of_state = state.map(|state| format!("&state={}", state.as_str())).unwrap_or_default();
+        format!("?after={}.{}{of_state}", last.updated_at_ms, super::text::encoded(&last.id))
+    });
+    let row = |row: &SessionRow| Row {
+        address: address(&membership, &row.id),
+        title: name(&row.title),
+        state: State::of(row),
+        profile: name(&row.profile),
+        model: name(&row.model),
+        cost: cost(&row.tally),
+        when: When::of(visitor, row.updated_at_ms),
+    };
+    Ok(page(
+        StatusCode::OK,
+        &ListPage {
+            place: membership.place(visitor, PART),
+            rows: found.iter().map(row).collect(),
+            states: SessionState::ALL.map(|known| (known.as_str(), state == Some(known))).to_vec(),
+            is_filtered: state.is_some(),
+            can_start: can_work(&membership),
+            next,
+            membership: &membership,
+        },
+    ))
+}

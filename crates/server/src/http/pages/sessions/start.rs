@@ -1,0 +1,150 @@
+//! The form that starts a session.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use toolhost_contract::{ErrorKind, ToolError};
+
+use super::{PART, address, can_work};
+use crate::http::envelope;
+use crate::http::pages::forms::{Field, Shape, choice, complain, filled};
+use crate::http::pages::route::Wanted;
+use crate::http::pages::visitor::{Membership, Visitor};
+use crate::http::pages::{Place, page, see};
+use crate::http::work::{NewRun, Target, Work};
+
+/// The profiles of sessions where a person names none, as at a terminal.
+const WORKSPACE_PROFILE: &str = "developer";
+const PACKAGE_PROFILE: &str = "builder";
+/// What a session on a workflow package can be about.
+const TARGETS: &[&str] = &["workflow", "step", "agent", "asset"];
+
+#[derive(Template)]
+#[template(path = "session_start.html")]
+struct StartPage<'a> {
+    place: Place<'a>,
+    membership: &'a Membership,
+    /// What is wrong, and belongs to no field.
+    error: Option<String>,
+    fields: Vec<Field>,
+}
+
+fn fields(membership: &Membership) -> Vec<Field> {
+    let usual = format!("the usual one ({WORKSPACE_PROFILE}, or {PACKAGE_PROFILE} for a workflow package)");
+    let mut profiles = vec![(String::new(), usual)];
+    profiles.extend(membership.project.gate.profiles().iter().map(|profile| {
+        let label = match profile.description.as_str() {
+            "" => profile.name.clone(),
+            about => format!("{}: {}", profile.name, about.trim_end_matches('.')),
+        };
+        (profile.name.clone(), super::super::text::name(&label))
+    }));
+    vec![
+        Field::new("goal", "Goal", Shape::Text(5)).hint("What the agent is to do, in your words."),
+        Field::new("profile", "Profile", Shape::Choice(profiles)).hint("Which tools it has, and what it may do."),
+        Field::new("persona", "Persona", Shape::Line)
+            .hint("Who works, as commits and comments name them. Leave it empty for the usual name."),
+        Field::new("model", "Model", Shape::Line)
+            .hint("One that the operator of this server has configured. Leave it empty for the usual one."),
+        Field::new("ticket", "Ticket", Shape::Line).hint("The ticket that the work is about, such as TKT-001."),
+        Field::new("kind", "Target in the workflow package", choice(Some("none: work in the workspace"), TARGETS)),
+        Field::new("id", "Id of the target", Shape::Line).hint("Such as step-03; for an asset, its path."),
+        Field::new("workflow", "Workflow of the target", Shape::Line)
+            .hint("Where it does not follow from the id of the target."),
+        Field::new("create", "The target does not exist yet: create it", Shape::Check),
+    ]
+}
+
+pub(super) async fn answer(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<Body>, ToolError> {
+    let membership = visitor.membership(wanted.part("project")).await?;
+    if !can_work(&membership) {
+        let error = ToolError::new(ErrorKind::Permission, "You cannot start sessions in this project.");
+        return Err(error.hint("Its editors and owners can, where the server runs sessions."));
+    }
+    let Some(form) = &wanted.form else {
+        // Another page may have said which ticket or target.
+        let fields = filled(fields(&membership), &wanted.query);
+        return Ok(shown(visitor, &membership, StatusCode::OK, fields, None));
+    };
+    let mut fields = filled(fields(&membership), form);
+    let Some(run) = run(form, &mut fields, &membership) else {
+        return Ok(shown(visitor, &membership, StatusCode::BAD_REQUEST, fields, None));
+    };
+    match work(&membership)?.start(&visitor.login.user, run).await {
+        Ok(session) => Ok(see(&address(&membership, &session.id))),
+        Err(error) if error.kind == ErrorKind::Internal => Err(error),
+        Err(error) => {
+            let hint = error.hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
+            let message = format!("{}.{hint}", error.message);
+            // The port names what it has refused by the words of its fields.
+            let about = ["model", "ticket", "persona", "profile"].into_iter().find(|name| {
+                error.message.contains(name) && form.get(*name).is_some_and(|typed| !typed.trim().is_empty())
+            });
+            let is_beside = about.is_some_and(|name| complain(&mut fields, name, &message));
+            let error = (!is_beside).then_some(message);
+            Ok(shown(visitor, &membership, envelope::status(ErrorKind::Validation), fields, error))
+        }
+    }
+}
+
+fn shown(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    status: StatusCode,
+    fields: Vec<Field>,
+    error: Option<String>,
+) -> Response<Body> {
+    page(status, &StartPage { place: membership.place(visitor, PART), membership, error, fields })
+}
+
+/// What is done with the project besides calls.
+///
+/// # Errors
+/// If this server only makes calls.
+pub(super) fn work(membership: &Membership) -> Result<&dyn Work, ToolError> {
+    let missing = || ToolError::new(ErrorKind::NotFound, "This server runs no sessions.");
+    membership.project.work.as_deref().ok_or_else(missing)
+}
+
+/// What the form asks for. `None`: something is wrong with it, which stands beside its fields.
+fn run(form: &BTreeMap<String, String>, fields: &mut [Field], membership: &Membership) -> Option<NewRun> {
+    let typed = |name: &str| form.get(name).map(|value| value.trim()).filter(|value| !value.is_empty());
+    let mut is_right = true;
+    let mut wrong = |name: &str, message: &str| is_right &= !complain(fields, name, message);
+    if typed("goal").is_none() {
+        wrong("goal", "Say what the agent is to do.");
+    }
+    let target = typed("kind").map(|kind| {
+        if !TARGETS.contains(&kind) {
+            wrong("kind", "A target is a workflow, a step, an agent or an asset.");
+        }
+        if typed("id").is_none() {
+            wrong("id", "Say which one: its id.");
+        }
+        Target {
+            kind: kind.to_owned(),
+            id: typed("id").unwrap_or_default().to_owned(),
+            workflow: typed("workflow").map(str::to_owned),
+            is_new: form.get("create").is_some_and(|value| value == "on"),
+        }
+    });
+    if target.is_none() && typed("id").is_some() {
+        wrong("kind", "Say what the target is, or leave its id empty.");
+    }
+    let usual = if target.is_some() { PACKAGE_PROFILE } else { WORKSPACE_PROFILE };
+    let profile = typed("profile").unwrap_or(usual).to_owned();
+    if membership.project.gate.profile(&profile).is_err() {
+        wrong("profile", "There is no such profile here: choose one of the list.");
+    }
+    is_right.then(|| NewRun {
+        goal: typed("goal").unwrap_or_default().replace("\r\n", "\n"),
+        profile,
+        persona: typed("persona").map(str::to_owned),
+        model: typed("model").map(str::to_owned),
+        ticket: typed("ticket").map(str::to_owned),
+        target,
+        origin: None,
+    })
+}

@@ -1,0 +1,183 @@
+//! Texts from elsewhere as a page shows them: cut to a length, with nothing in them that deceives; and times, amounts and durations.
+
+use std::time::Duration;
+
+use askama::Template;
+use toolhost_contract::visible_line;
+
+use super::Place;
+use super::asks::{Line, Parts, mark, without_marks};
+use super::visitor::Visitor;
+
+/// Longest title or name on a page, characters.
+const NAME_CHARS_MAX: usize = 300;
+
+/// A moment: for machines, and for people.
+pub(super) struct When {
+    pub(super) iso: String,
+    pub(super) text: String,
+}
+
+impl When {
+    pub(super) fn of(visitor: &Visitor<'_>, at_ms: i64) -> Self {
+        let since = Duration::from_millis(u64::try_from(at_ms).unwrap_or(0));
+        // Later years than a calendar has are nobody's.
+        let at = std::time::UNIX_EPOCH.checked_add(since.min(Duration::from_secs(253_402_300_799)));
+        let iso = humantime::format_rfc3339_seconds(at.unwrap_or(std::time::UNIX_EPOCH)).to_string();
+        let text = if at_ms > visitor.clock.unix_ms() { visitor.time_left(at_ms) } else { visitor.time_since(at_ms) };
+        Self { iso, text }
+    }
+}
+
+/// A text as lines of a page.
+#[derive(Default)]
+pub(super) struct Shown {
+    pub(super) lines: Vec<Line>,
+    /// Whether the text goes on.
+    pub(super) is_cut: bool,
+}
+
+impl Shown {
+    /// The beginning of a text. Lines of a diff are marked as such.
+    pub(super) fn of(text: &str, lines_max: usize, bytes_max: usize) -> Self {
+        let text = text.trim_end_matches('\n');
+        let mut end = text.floor_char_boundary(bytes_max);
+        if let Some((at, _)) = text[..end].match_indices('\n').nth(lines_max.saturating_sub(1)) {
+            end = at;
+        }
+        let beginning = &text[..end];
+        let is_diff = beginning.lines().any(|line| line.starts_with("@@ "));
+        let line = |line: &str| Line { class: if is_diff { mark(line) } else { "" }, text: without_marks(line) };
+        let lines = if beginning.is_empty() { Vec::new() } else { beginning.split('\n').map(line).collect() };
+        Self { lines, is_cut: end < text.len() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+}
+
+/// A page that is one text, in parts.
+#[derive(Template)]
+#[template(path = "text.html")]
+pub(super) struct TextPage<'a> {
+    place: Place<'a>,
+    title: &'a str,
+    about: String,
+    /// Where the text stands, and what that is called.
+    back: (String, &'static str),
+    /// What the query has besides the part.
+    query: String,
+    lines: Vec<Line>,
+    part: usize,
+    parts: usize,
+}
+
+impl<'a> TextPage<'a> {
+    /// The part of a text that is asked for.
+    pub(super) fn of(
+        place: Place<'a>,
+        (title, about): (&'a str, &str),
+        back: (String, &'static str),
+        query: String,
+        (text, part): (&str, Option<&str>),
+    ) -> Self {
+        let parts = Parts::of(text, "");
+        let part = part.and_then(|part| part.parse().ok()).unwrap_or(1).clamp(1, parts.count());
+        let is_diff = text.lines().any(|line| line.starts_with("@@ "));
+        let lines = parts.lines(part, is_diff).0;
+        Self { place, title, about: name(about), back, query, lines, part, parts: parts.count() }
+    }
+}
+
+/// A title or a name, in one line.
+pub(super) fn name(text: &str) -> String {
+    let beginning: String = text.chars().take(NAME_CHARS_MAX + 1).collect();
+    let line = visible_line(&beginning.replace(['\n', '\t'], " "));
+    if beginning.chars().count() <= NAME_CHARS_MAX {
+        return line;
+    }
+    line.chars().take(NAME_CHARS_MAX).chain(['…']).collect()
+}
+
+/// `plan_approval` as `plan approval`, `startedAtMs` as `started at`.
+pub(super) fn words(name: &str) -> String {
+    let mut words = String::with_capacity(name.len() + 4);
+    for c in name.strip_suffix("Ms").unwrap_or(name).chars() {
+        match c {
+            '_' | '-' => words.push(' '),
+            c if c.is_ascii_uppercase() => words.extend([' ', c.to_ascii_lowercase()]),
+            c => words.push(c),
+        }
+    }
+    words
+}
+
+/// `12,345`
+pub(super) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `850 ms`, `2.4 s`, `3 min 5 s`, `2 h 4 min`
+pub(super) fn duration(ms: u64) -> String {
+    match ms {
+        0..1000 => format!("{ms} ms"),
+        1000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        60_000..3_600_000 => format!("{} min {} s", ms / 60_000, ms / 1000 % 60),
+        _ => format!("{} h {} min", ms / 3_600_000, ms / 60_000 % 60),
+    }
+}
+
+/// `$0.0123`
+pub(super) fn dollars(cost: f64) -> String {
+    if cost >= 1.0 { format!("${cost:.2}") } else { format!("${cost:.4}") }
+}
+
+/// What stands in an address as it is, besides letters and digits.
+const PLAIN: &percent_encoding::AsciiSet = &percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+
+/// A part of an address, or a value of its query.
+pub(super) fn encoded(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, PLAIN).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_at_its_lines_and_bytes_and_says_so() {
+        let lines = |text: &str, lines_max, bytes_max| {
+            let shown = Shown::of(text, lines_max, bytes_max);
+            (shown.lines.iter().map(|line| format!("{}:{}", line.class, line.text)).collect::<Vec<_>>(), shown.is_cut)
+        };
+        assert_eq!(lines("", 3, 10), (vec![], false));
+        assert_eq!(lines("a\nb\n", 3, 10), (vec![":a".to_owned(), ":b".to_owned()], false));
+        assert_eq!(lines("a\nb\nc", 2, 10), (vec![":a".to_owned(), ":b".to_owned()], true));
+        assert_eq!(lines("éé", 2, 3), (vec![":é".to_owned()], true));
+        let diff = lines("@@ -1 +1 @@\n-a\n+b", 9, 99).0;
+        assert_eq!(diff, ["hunk:@@ -1 +1 @@", "old:-a", "new:+b"]);
+        assert_eq!(lines("\u{202e}x", 1, 99).0, [":\\u{202e}x"]);
+    }
+
+    #[test]
+    fn numbers_and_names_read_as_people_write_them() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        let times = [0, 999, 1000, 61_000, 7_440_000].map(duration);
+        assert_eq!(times, ["0 ms", "999 ms", "1.0 s", "1 min 1 s", "2 h 4 min"]);
+        assert_eq!(
+            ["plan_approval", "startedAtMs", "acceptanceCriteria"].map(words),
+            ["plan approval", "started at", "acceptance criteria"]
+        );
+        assert_eq!(name("a\nb"), "a b");
+        assert_eq!(name(&"x".repeat(301)).chars().count(), 301);
+    }
+}

@@ -1,0 +1,412 @@
+//! The pages of sessions: what is listed, what a session has come to, where its time went, and what people do with one.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use toolhost_contract::{ErrorKind, Journal, ToolError};
+use toolhost_server::http::{
+    Archive, ChangePreview, Done, Forked, HttpLimits, Imported, MemberChanged, NewRun, PackageFindings, Replaces,
+    SessionInfo, Stop, TokenMade, TokenWish, Work,
+};
+use toolhost_store::{NewSession, Role, SessionState, Sessions};
+use toolhost_testkit::USER;
+use toolhost_testkit::engines::engines;
+
+use crate::pages::{Browser, form};
+use crate::rig::{Rig, asking_nobody, house};
+
+const ID: &str = "as_0123456789abcdef";
+
+/// Text of every kind that must stay text, and one very long line.
+pub(crate) fn hostile() -> String {
+    let tricks = "<script>alert(1)</script><svg onload=alert(1)>\"'><img src=x onerror=alert(1)> {{ 7 * 7 }} {% if x %} \
+                  \u{1b}[2J\u{202e}gpj\u{0}</textarea></title>";
+    format!("{tricks} {}", "x".repeat(1 << 20))
+}
+
+/// What no page may have, whatever an agent wrote.
+pub(crate) fn assert_is_text(page: &toolhost_testkit::HttpReply, what: &str) {
+    assert_eq!(page.status, 200, "{what}: {}", page.body.chars().take(2000).collect::<String>());
+    for forbidden in ["<script", "<svg onload", "<img", "\u{1b}", "\u{202e}", "\"'>"] {
+        assert!(!page.body.contains(forbidden), "{what} has {forbidden:?}");
+    }
+}
+
+/// A session with these steps after its opening, in this state.
+async fn session(rig: &Rig, id: &str, title: &str, steps: &[(&str, Value)], state: SessionState) {
+    let (store, project_id) = (&rig.houses[0].store, rig.houses[0].project.id);
+    let new = NewSession {
+        project_id,
+        user_id: USER,
+        id: id.to_owned(),
+        profile: "all".to_owned(),
+        model: "script:x".to_owned(),
+        title: title.to_owned(),
+        steps: vec![("open".to_owned(), json!({ "goal": title, "persona": "Ada" }))],
+    };
+    store.sessions().create(&new).await.unwrap();
+    let held = store.sessions().hold(project_id, id).await.unwrap();
+    for (name, body) in steps {
+        held.keep(name, body.clone(), None).await.unwrap();
+    }
+    held.release(state, None).await.unwrap();
+}
+
+/// A turn that calls a tool once, and what the call came to.
+fn turn(number: u32, said: &str, call: &str) -> Vec<(String, Value)> {
+    let step = format!("call_{number}_0");
+    let asked = json!([{ "id": step, "name": "file_edit", "arguments": { "json": { "path": "a.txt" } } }]);
+    let usage = json!({ "inputTokens": 1200, "outputTokens": 34 });
+    let reply = json!({ "text": said, "calls": asked, "stop": "calls", "usage": usage });
+    let content = "edited a.txt\n@@ -1 +1 @@\n-old line\n+new line";
+    vec![
+        (
+            format!("turn_{number}"),
+            json!({ "reply": reply, "callIds": [call], "cost": 0.25, "ms": 2500, "elapsedMs": 2500 }),
+        ),
+        (
+            step,
+            json!({ "callId": call, "tool": "file.edit", "ok": true, "content": content, "brief": "edited a.txt", "ms": 12 }),
+        ),
+    ]
+}
+
+fn borrowed(steps: &[(String, Value)]) -> Vec<(&str, Value)> {
+    steps.iter().map(|(name, body)| (name.as_str(), body.clone())).collect()
+}
+
+#[tokio::test]
+async fn sessions_are_listed_in_pages_and_by_state() {
+    for engine in engines() {
+        let rig = Rig::start(vec![asking_nobody(engine.builder())], HttpLimits::default()).await;
+        for number in 0..52 {
+            rig.advance(1000);
+            let state = if number == 3 { SessionState::Failed } else { SessionState::Done };
+            session(&rig, &format!("as_{number:016}"), &format!("goal {number}."), &[], state).await;
+        }
+        let browser = Browser::signed_in(&rig, "local").await;
+        let list = browser.get("/projects/p0/sessions").await;
+        assert!(list.body.contains("goal 51.") && list.body.contains("goal 2.") && !list.body.contains("goal 1."));
+        let next = list.body.split("href=\"?after=").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        let earlier = browser.get(&format!("/projects/p0/sessions?after={next}")).await;
+        assert!(
+            earlier.body.contains("goal 1.") && earlier.body.contains("goal 0.") && !earlier.body.contains("goal 2.")
+        );
+        assert!(!earlier.body.contains("?after="), "it is the last page");
+        let failed = browser.get("/projects/p0/sessions?state=failed").await;
+        assert_eq!(failed.body.matches("goal ").count(), 1, "{}", failed.body);
+        assert!(
+            failed.body.contains("goal 3.") && failed.body.contains("aria-current=\"true\">failed"),
+            "{}",
+            failed.body
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_a_conversation_with_the_newest_at_the_end() {
+    let rig = Rig::one().await;
+    let mut steps: Vec<(String, Value)> = (0..40).flat_map(|n| turn(n, &format!("word {n}."), "c")).collect();
+    steps.push(("say_40_0".to_owned(), json!({ "text": "one more thing" })));
+    session(&rig, ID, "the goal", &borrowed(&steps), SessionState::Paused).await;
+    let browser = Browser::signed_in(&rig, "local").await;
+    let path = format!("/projects/p0/sessions/{ID}");
+    let page = browser.get(&path).await;
+    for shown in [
+        "word 39.",
+        "one more thing",
+        "Succeeded after 12 ms: edited a.txt",
+        "1,200 tokens read, 34 written",
+        "$0.2500",
+        "class=\"old\">-old line",
+        "class=\"new\">+new line",
+        "&#34;path&#34;: &#34;a.txt&#34;",
+        "<dt>Persona</dt><dd>Ada</dd>",
+    ] {
+        assert!(page.body.contains(shown), "{shown}: {}", page.body);
+    }
+    assert!(!page.body.contains("word 14.") && page.body.contains("?before=32"), "{}", page.body);
+    let earlier = browser.get(&format!("{path}?before=32")).await;
+    assert!(
+        earlier.body.contains("word 15.") && earlier.body.contains("the goal") && !earlier.body.contains("word 16.")
+    );
+    assert!(earlier.body.contains("Newest steps"), "{}", earlier.body);
+    let step = browser.get(&format!("{path}/steps/call_39_0")).await;
+    assert!(step.body.contains("class=\"new\">+new line"), "{}", step.body);
+    assert_eq!(browser.get(&format!("{path}/steps/call_99_0")).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_trace_tells_the_gate_the_wait_and_the_run_apart() {
+    for engine in engines() {
+        let rig = Rig::start(vec![asking_nobody(engine.builder())], HttpLimits::default()).await;
+        let house = &rig.houses[0];
+        let request = house.request("file.list", json!({ "path": "." }));
+        let call = request.id.as_str().to_owned();
+        let outcome = house.run(request).await;
+        assert!(outcome.ok, "{outcome:?}");
+        house.rows().await;
+        let mut steps = turn(0, "x", &call);
+        steps.extend([(
+            "call_0_1".to_owned(),
+            json!({ "callId": "none", "tool": "bash", "ok": false, "code": "DENIED", "ms": 5 }),
+        )]);
+        session(&rig, ID, "goal", &borrowed(&steps), SessionState::Done).await;
+        let browser = Browser::signed_in(&rig, "local").await;
+        let path = format!("/projects/p0/sessions/{ID}/trace");
+        let page = browser.get(&path).await;
+        for shown in ["Model, turn 1", "2.5 s", "file.edit", "bash", "failed: DENIED", "<rect class=\"model\""] {
+            assert!(page.body.contains(shown), "{shown}: {}", page.body);
+        }
+        let slow = browser.get(&format!("{path}?only=slow")).await;
+        assert!(slow.body.contains("Model, turn 1") && !slow.body.contains("bash"), "{}", slow.body);
+        let failed = browser.get(&format!("{path}?only=failed")).await;
+        assert!(failed.body.contains("bash") && !failed.body.contains("Model, turn 1"), "{}", failed.body);
+    }
+}
+
+#[tokio::test]
+async fn what_a_session_waits_for_is_named_with_its_ask() {
+    for engine in engines() {
+        let policy = "[[rules]]\ntool = \"file.write\"\ndecide = \"ask\"\n";
+        let house = asking_nobody(engine.builder()).project_policy(policy);
+        let rig = Rig::start(vec![house], HttpLimits::default()).await;
+        session(&rig, ID, "goal", &[], SessionState::Paused).await;
+        let mut call = rig.houses[0].request("file.write", json!({ "path": "asked.txt", "content": "x" }));
+        call.scope.session_id = Some(ID.to_owned());
+        let waits = rig.houses[0].run(call).await;
+        let ask = waits.data["approvalId"].as_str().unwrap();
+        let browser = Browser::signed_in(&rig, "local").await;
+        let page = browser.get(&format!("/projects/p0/sessions/{ID}")).await;
+        assert!(page.body.contains(&format!("href=\"/asks/p0/{ask}\"")), "{}", page.body);
+    }
+}
+
+#[tokio::test]
+async fn what_agents_write_is_text_in_every_field_of_a_session() {
+    let rig = Rig::one().await;
+    let tricks = hostile();
+    let mut steps = turn(0, &tricks, "c");
+    steps[1].1["content"] = tricks.clone().into();
+    steps[1].1["brief"] = tricks.clone().into();
+    steps[1].1["tool"] = tricks.clone().into();
+    steps[0].1["reply"]["calls"][0]["name"] = tricks.clone().into();
+    steps[0].1["reply"]["calls"][0]["arguments"] = json!({ "malformed": tricks });
+    steps.push(("say_1_0".to_owned(), json!({ "text": tricks })));
+    steps.push(("check_1".to_owned(), json!({ "Bad": { "code": tricks, "findings": tricks, "discard": null } })));
+    session(&rig, ID, &tricks, &borrowed(&steps), SessionState::Done).await;
+    let browser = Browser::signed_in(&rig, "local").await;
+    let path = format!("/projects/p0/sessions/{ID}");
+    for below in ["", "/trace", "/steps/turn_0", "/steps/call_0_0", "/steps/say_1_0", "/steps/open", "/steps/check_1"] {
+        let page = browser.get(&format!("{path}{below}")).await;
+        assert_is_text(&page, below);
+        assert!(page.body.contains("&#60;script&#62;") && page.body.contains("{{ 7 * 7 }}"), "{below}: it is readable");
+        assert!(page.body.len() < 1 << 20, "{below}: {} bytes", page.body.len());
+    }
+    let list = browser.get("/projects/p0/sessions").await;
+    assert_is_text(&list, "list");
+    assert!(list.body.contains("&#60;script&#62;"));
+}
+
+#[tokio::test]
+async fn sessions_of_a_project_of_others_are_not_there() {
+    let rig = Rig::one().await;
+    session(&rig, ID, "goal", &[], SessionState::Done).await;
+    rig.houses[0].store.people().add_user("eve").await.unwrap();
+    let eve = Browser::signed_in(&rig, "eve").await;
+    for below in ["", "/new", &format!("/{ID}"), &format!("/{ID}/trace"), &format!("/{ID}/steps/open")] {
+        let theirs = eve.get(&format!("/projects/p0/sessions{below}")).await;
+        let none = eve.get(&format!("/projects/p9/sessions{below}")).await;
+        assert_eq!((theirs.status, &theirs.body), (none.status, &none.body), "{below}");
+        assert_eq!(theirs.status, 404);
+    }
+}
+
+/// What a project was told to do, over the real store.
+struct Told {
+    sessions: Sessions,
+    project: i64,
+    said: Mutex<Vec<String>>,
+}
+
+impl Told {
+    async fn info(&self, id: &str, said: String) -> Result<SessionInfo, ToolError> {
+        self.said.lock().unwrap().push(said);
+        Ok(self.sessions.get(self.project, id).await?.into())
+    }
+}
+
+impl Work for Told {
+    fn export<'a>(&'a self, _: &'a str) -> Done<'a, Archive> {
+        unreachable!()
+    }
+    fn import<'a>(&'a self, _: &'a str, _: &'a [u8], _: Replaces) -> Done<'a, Imported> {
+        unreachable!()
+    }
+    fn findings<'a>(&'a self, _: &'a [u8]) -> Done<'a, PackageFindings> {
+        unreachable!()
+    }
+    fn workflows<'a>(&'a self, _: &'a str) -> Done<'a, Vec<toolhost_builder::packages::WorkflowLine>> {
+        unreachable!()
+    }
+    fn changes<'a>(
+        &'a self,
+        _: &'a str,
+        _: Option<&'a str>,
+        _: bool,
+    ) -> Done<'a, Vec<toolhost_builder::packages::ChangeSetLine>> {
+        unreachable!()
+    }
+    fn preview<'a>(&'a self, _: &'a str, _: &'a str, _: Option<Vec<i64>>) -> Done<'a, ChangePreview> {
+        unreachable!()
+    }
+    fn history<'a>(&'a self, _: &'a str) -> Done<'a, Vec<toolhost_builder::packages::Deed>> {
+        unreachable!()
+    }
+    fn start<'a>(&'a self, user: &'a str, run: NewRun) -> Done<'a, SessionInfo> {
+        Box::pin(async move {
+            if run.model.as_deref() == Some("nope") {
+                let error = ToolError::new(ErrorKind::Validation, "the operator has configured no such model");
+                return Err(error.hint("there is script"));
+            }
+            let target = run
+                .target
+                .map(|target| format!("{} {} {:?} {}", target.kind, target.id, target.workflow, target.is_new));
+            self.info(ID, format!("start {user} {:?} {} {:?} {target:?}", run.goal, run.profile, run.ticket)).await
+        })
+    }
+    fn go_on<'a>(&'a self, user: &'a str, session: &'a str, message: Option<String>) -> Done<'a, SessionInfo> {
+        Box::pin(async move {
+            if message.as_deref() == Some("busy") {
+                return Err(ToolError::new(ErrorKind::Conflict, "it is running").hint("pause it first"));
+            }
+            self.info(session, format!("go on {user} {message:?}")).await
+        })
+    }
+    fn stop<'a>(&'a self, user: &'a str, session: &'a str, how: Stop) -> Done<'a, SessionInfo> {
+        Box::pin(async move { self.info(session, format!("stop {user} {how:?}")).await })
+    }
+    fn fork<'a>(&'a self, user: &'a str, session: &'a str, turns: Option<u32>) -> Done<'a, Forked> {
+        Box::pin(async move {
+            let session = self.info(session, format!("fork {user} {turns:?}")).await?;
+            Ok(Forked { session, turns: turns.unwrap_or(0), unended: None })
+        })
+    }
+    fn set_member<'a>(&'a self, _: &'a str, _: &'a str, _: Option<&'a str>) -> Done<'a, MemberChanged> {
+        unreachable!()
+    }
+    fn make_token<'a>(&'a self, _: &'a str, _: TokenWish) -> Done<'a, TokenMade> {
+        unreachable!()
+    }
+    fn revoke_token<'a>(&'a self, _: &'a str, _: &'a str) -> Done<'a, ()> {
+        unreachable!()
+    }
+}
+
+/// A server whose project does work, and what it was told.
+async fn working() -> (Rig, Arc<Told>) {
+    let told: Arc<Mutex<Option<Arc<Told>>>> = Arc::default();
+    let made = Arc::clone(&told);
+    let rig = Rig::start_working(vec![house()], move |house| {
+        let (sessions, project) = (house.store.sessions().clone(), house.project.id);
+        let work = Arc::new(Told { sessions, project, said: Mutex::default() });
+        *made.lock().unwrap() = Some(Arc::clone(&work));
+        work
+    })
+    .await;
+    let told = told.lock().unwrap().clone().unwrap();
+    (rig, told)
+}
+
+#[tokio::test]
+async fn a_form_starts_a_session_and_keeps_what_was_typed_where_it_is_wrong() {
+    let (rig, told) = working().await;
+    session(&rig, ID, "goal", &[], SessionState::Done).await;
+    let browser = Browser::signed_in(&rig, "local").await;
+    let path = "/projects/p0/sessions/new";
+    let prefilled = browser.get(&format!("{path}?ticket=TKT-007&kind=step&id=step-03")).await;
+    for shown in ["value=\"TKT-007\"", "<option value=\"step\" selected>", "value=\"step-03\"", "<label for=\"goal\">"]
+    {
+        assert!(prefilled.body.contains(shown), "{shown}: {}", prefilled.body);
+    }
+    for (typed, beside) in [
+        (form(&[("goal", " "), ("ticket", "TKT-<1>")]), "id=\"goal-error\""),
+        (form(&[("goal", "x"), ("ticket", "TKT-<1>"), ("profile", "nope")]), "id=\"profile-error\""),
+        (form(&[("goal", "x"), ("ticket", "TKT-<1>"), ("kind", "planet"), ("id", "x")]), "id=\"kind-error\""),
+        (form(&[("goal", "x"), ("ticket", "TKT-<1>"), ("kind", "step")]), "id=\"id-error\""),
+        (form(&[("goal", "x"), ("ticket", "TKT-<1>"), ("id", "step-1")]), "id=\"kind-error\""),
+        (form(&[("goal", "x"), ("ticket", "TKT-<1>"), ("model", "nope")]), "id=\"model-error\""),
+    ] {
+        let wrong = browser.post(path, &typed).await;
+        assert_eq!(wrong.status, 400, "{typed}: {wrong:?}");
+        assert!(
+            wrong.body.contains(beside) && wrong.body.contains("value=\"TKT-&#60;1&#62;\""),
+            "{typed}: {}",
+            wrong.body
+        );
+    }
+    assert!(told.said.lock().unwrap().is_empty(), "nothing was started");
+    let typed = form(&[("goal", "one\r\ntwo"), ("kind", "step"), ("id", "s"), ("workflow", "main"), ("create", "on")]);
+    let started = browser.post(path, &typed).await;
+    assert_eq!((started.status, started.header("location")), (303, Some(&*format!("/projects/p0/sessions/{ID}"))));
+    let said = told.said.lock().unwrap().pop().unwrap();
+    assert_eq!(said, r#"start local "one\ntwo" builder None Some("step s Some(\"main\") true")"#);
+}
+
+#[tokio::test]
+async fn people_say_something_resume_cancel_and_fork_by_forms() {
+    let (rig, told) = working().await;
+    session(&rig, ID, "goal", &[], SessionState::Paused).await;
+    let browser = Browser::signed_in(&rig, "local").await;
+    let path = format!("/projects/p0/sessions/{ID}");
+    let page = browser.get(&path).await;
+    for word in ["say", "resume", "cancel", "fork"] {
+        assert!(page.body.contains(&format!("name=\"do\" value=\"{word}\"")), "{word}: {}", page.body);
+    }
+    assert!(!page.body.contains("value=\"pause\""), "it does not run");
+    for (typed, said) in [
+        (form(&[("do", "say"), ("text", "go on")]), r#"go on local Some("go on")"#),
+        (form(&[("do", "resume")]), "go on local None"),
+        (form(&[("do", "pause")]), "stop local Pause"),
+        (form(&[("do", "cancel")]), "stop local Cancel"),
+        (form(&[("do", "fork"), ("turns", "3")]), "fork local Some(3)"),
+        (form(&[("do", "fork"), ("turns", "")]), "fork local None"),
+    ] {
+        let done = browser.post(&path, &typed).await;
+        assert_eq!((done.status, done.header("location")), (303, Some(&*path)), "{typed}: {done:?}");
+        assert_eq!(told.said.lock().unwrap().pop().unwrap(), said);
+    }
+    let busy = browser.post(&path, &form(&[("do", "say"), ("text", "busy")])).await;
+    assert_eq!(busy.status, 409);
+    assert!(busy.body.contains("busy</textarea>") && busy.body.contains("pause it first"), "{}", busy.body);
+    for wrong in
+        [form(&[("do", "say"), ("text", " ")]), form(&[("do", "fork"), ("turns", "x")]), form(&[("do", "dance")])]
+    {
+        assert_eq!(browser.post(&path, &wrong).await.status, 400, "{wrong}");
+    }
+    assert!(told.said.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_viewer_is_offered_nothing_and_starts_nothing() {
+    let (rig, told) = working().await;
+    session(&rig, ID, "goal", &[], SessionState::Paused).await;
+    let people = rig.houses[0].store.people();
+    let ann = people.add_user("ann").await.unwrap();
+    people.set_role(rig.houses[0].project.id, ann, Role::Viewer).await.unwrap();
+    let viewer = Browser::signed_in(&rig, "ann").await;
+    let page = viewer.get(&format!("/projects/p0/sessions/{ID}")).await;
+    assert!(page.status == 200 && !page.body.contains("name=\"do\""), "{}", page.body);
+    assert!(!viewer.get("/projects/p0/sessions").await.body.contains("sessions/new"));
+    let started = viewer.post("/projects/p0/sessions/new", &form(&[("goal", "x")])).await;
+    assert_eq!(started.status, 403, "{started:?}");
+    for word in ["say", "resume", "cancel", "fork"] {
+        let typed = form(&[("do", word), ("text", "x")]);
+        assert_eq!(viewer.post(&format!("/projects/p0/sessions/{ID}"), &typed).await.status, 403, "{word}");
+    }
+    assert!(told.said.lock().unwrap().is_empty());
+    // A session of somebody else's: an editor may fork it, and only its user goes on with it.
+    people.set_role(rig.houses[0].project.id, ann, Role::Editor).await.unwrap();
+    let page = viewer.get(&format!("/projects/p0/sessions/{ID}")).await;
+    assert!(page.body.contains("value=\"fork\"") && !page.body.contains("value=\"say\""), "{}", page.body);
+}
