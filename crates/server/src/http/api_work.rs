@@ -10,20 +10,18 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use toolhost_builder::packages::{ChangeSetLine, Deed, WorkflowLine};
 use toolhost_builder::tools::answer_schema;
-use toolhost_contract::{CONFIRM_SOURCE, Call, Caller, CallerKind, ErrorKind, Scope, ToolError, canonical_json};
+use toolhost_contract::{CONFIRM_SOURCE, Call, Caller, CallerKind, ErrorKind, Scope, ToolError};
 use toolhost_host::Hooks;
 
 use super::answers::TokenRevoked;
 use super::envelope::{Reply, data};
+use super::person::{self, CallingPerson};
 use super::routes::{Answer, Asked, DOOR, Input, Method, NOTHING, Parameter, Route, Takes, run, schema};
 use super::token::Right;
 use super::work::{ChangePreview, Imported, MemberChanged, PackageFindings, Replaces, TokenMade, TokenWish, Work};
 
-/// The profile of what people do, as at a terminal: their role is what limits them.
-const PROFILE_OF_PEOPLE: &str = "all";
 /// The content type of a package.
 pub(crate) const ZIP: &str = "application/zip";
 
@@ -295,37 +293,25 @@ async fn by_agent(asked: &Asked, tool: &str, arguments: Value) -> Result<Reply, 
         profile: asked.principal.granted_profile(None)?.to_owned(),
         persona: grant.name.clone(),
     };
-    Ok(called(asked, tool, arguments, Some(asked.principal.session()), caller).await)
+    let project = &asked.principal.project;
+    let scope = Scope {
+        user_id: grant.user_id,
+        project_id: project.id,
+        session_id: Some(asked.principal.session()),
+        workflow_id: None,
+        ticket_id: None,
+    };
+    let call = Call { id: project.ids.call_id(), tool: tool.to_owned(), arguments, scope, caller };
+    let hooks = Hooks { origin: asked.origin(), ..Hooks::default() };
+    Ok(Reply::Outcome(Box::new(project.gate.call(call, hooks).await)))
 }
 
 /// Calls a tool as the token's user, a person.
 pub(crate) async fn by_person(asked: &Asked, tool: &str, arguments: Value) -> Reply {
-    let caller = Caller {
-        kind: CallerKind::Person,
-        door: DOOR.into(),
-        profile: PROFILE_OF_PEOPLE.to_owned(),
-        persona: asked.principal.grant.user.clone(),
-    };
-    called(asked, tool, arguments, None, caller).await
-}
-
-async fn called(asked: &Asked, tool: &str, arguments: Value, session_id: Option<String>, caller: Caller) -> Reply {
-    let project = &asked.principal.project;
-    let call = Call {
-        id: project.ids.call_id(),
-        tool: tool.to_owned(),
-        arguments,
-        scope: Scope {
-            user_id: asked.principal.grant.user_id,
-            project_id: project.id,
-            session_id,
-            workflow_id: None,
-            ticket_id: None,
-        },
-        caller,
-    };
+    let grant = &asked.principal.grant;
+    let person = CallingPerson { user_id: grant.user_id, name: &grant.user, door: DOOR };
     let hooks = Hooks { origin: asked.origin(), ..Hooks::default() };
-    Reply::Outcome(Box::new(project.gate.call(call, hooks).await))
+    Reply::Outcome(Box::new(person::call(&asked.principal.project, &person, (tool, arguments), hooks).await))
 }
 
 async fn export(asked: Asked) -> Result<Reply, ToolError> {
@@ -383,8 +369,7 @@ async fn stage(mut asked: Asked) -> Result<Reply, ToolError> {
 /// What is shown of a change set, and its digest.
 async fn shown(asked: &Asked, operations: Option<Vec<i64>>) -> Result<PreviewInfo, ToolError> {
     let preview = work(asked)?.preview(user(asked), asked.part("change"), operations).await?;
-    let text = canonical_json(&preview).map_err(ToolError::internal)?;
-    Ok(PreviewInfo { digest: hex::encode(Sha256::digest(text.as_bytes())), preview })
+    Ok(PreviewInfo { digest: preview.digest()?, preview })
 }
 
 async fn preview(asked: Asked) -> Result<Reply, ToolError> {

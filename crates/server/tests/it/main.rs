@@ -5,6 +5,8 @@
 mod api;
 mod asks;
 mod attachments;
+mod builder_changes;
+mod builder_pages;
 mod events;
 mod forms;
 mod hostile;
@@ -20,3 +22,4 @@ mod rig;
 mod strangers;
 mod tenants;
 mod tokens;
+mod working;

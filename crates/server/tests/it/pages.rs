@@ -7,19 +7,19 @@ use toolhost_testkit::{House, HttpReply, TempWorkspace, http};
 
 use crate::rig::{Rig, house};
 
-const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
-const OWN_PAGE: (&str, &str) = ("origin", "http://localhost");
-const USER_NAME: &str = "local";
+pub(crate) const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+pub(crate) const OWN_PAGE: (&str, &str) = ("origin", "http://localhost");
+pub(crate) const USER_NAME: &str = "local";
 const HOUR: i64 = 3_600_000;
 
 /// A browser, with what it sends each time.
-struct Browser<'a> {
+pub(crate) struct Browser<'a> {
     rig: &'a Rig,
     cookie: String,
 }
 
 /// The address of a new link.
-async fn link(house: &House, user: &str, minutes: u64) -> String {
+pub(crate) async fn link(house: &House, user: &str, minutes: u64) -> String {
     let (path, hash) = SignIn::new_link().unwrap();
     let lives = std::time::Duration::from_secs(60 * minutes);
     house.store.logins(LoginLife::default()).add_link(&hash, user, lives).await.unwrap();
@@ -28,11 +28,11 @@ async fn link(house: &House, user: &str, minutes: u64) -> String {
 
 impl<'a> Browser<'a> {
     /// One that nobody has signed in with.
-    fn fresh(rig: &'a Rig) -> Self {
+    pub(crate) fn fresh(rig: &'a Rig) -> Self {
         Self { rig, cookie: String::new() }
     }
 
-    async fn signed_in(rig: &'a Rig, user: &str) -> Self {
+    pub(crate) async fn signed_in(rig: &'a Rig, user: &str) -> Self {
         let mut browser = Self::fresh(rig);
         let path = link(&rig.houses[0], user, 10).await;
         let reply = browser.post(&path, "").await;
@@ -45,15 +45,15 @@ impl<'a> Browser<'a> {
         self.cookie = reply.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
     }
 
-    async fn get(&self, path: &str) -> HttpReply {
+    pub(crate) async fn get(&self, path: &str) -> HttpReply {
         self.send(("GET", path), &[], "").await
     }
 
-    async fn post(&self, path: &str, form: &str) -> HttpReply {
+    pub(crate) async fn post(&self, path: &str, form: &str) -> HttpReply {
         self.send(("POST", path), &[OWN_PAGE, FORM], form).await
     }
 
-    async fn send(&self, asked: (&str, &str), headers: &[(&str, &str)], body: &str) -> HttpReply {
+    pub(crate) async fn send(&self, asked: (&str, &str), headers: &[(&str, &str)], body: &str) -> HttpReply {
         let cookie = [("cookie", self.cookie.as_str())];
         let cookie = if self.cookie.is_empty() { &cookie[..0] } else { &cookie };
         http(self.rig.address, asked, &[headers, cookie].concat(), body).await
@@ -68,7 +68,7 @@ impl<'a> Browser<'a> {
 }
 
 /// What a form sends.
-fn form(fields: &[(&str, &str)]) -> String {
+pub(crate) fn form(fields: &[(&str, &str)]) -> String {
     let encode =
         |text: &str| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string();
     fields.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect::<Vec<_>>().join("&")

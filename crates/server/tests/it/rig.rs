@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{BoxFuture, Clock, RandomIds, ToolError};
 use toolhost_host::{CallObserver, Profile};
 use toolhost_server::http::{
-    Describe, HttpLimits, Listener, Metrics, OauthConfig, OpenProject, Projects, Secret, Serving, SignIn, serve,
+    Describe, HttpLimits, Listener, Metrics, OauthConfig, OpenProject, Projects, Secret, Serving, SignIn, Work, serve,
     serve_metrics,
 };
 use toolhost_server::mcp::Offers;
@@ -87,6 +87,16 @@ impl Rig {
         limits: HttpLimits,
         oauth: Option<OauthConfig>,
     ) -> Self {
+        Self::start_working(builders, limits, oauth, |_| None).await
+    }
+
+    /// The same, where people do more than calls.
+    pub(crate) async fn start_working(
+        builders: Vec<HouseBuilder>,
+        limits: HttpLimits,
+        oauth: Option<OauthConfig>,
+        work: impl Fn(&House) -> Option<Arc<dyn Work>>,
+    ) -> Self {
         let metrics = Metrics::new("1.2.3");
         let (mut houses, mut projects) = (Vec::new(), Vec::new());
         for (number, builder) in builders.into_iter().enumerate() {
@@ -103,7 +113,7 @@ impl Rig {
                 reader: house.store.reader(),
                 sessions: house.store.sessions().clone(),
                 keyed_calls: house.store.keyed_calls(),
-                work: None,
+                work: work(&house),
                 describe: Arc::new(Says("What an agent is told.")),
                 core: &["file.read"],
                 offers: Offers::BUILT_IN,

@@ -450,7 +450,7 @@ impl<'t> Parts<'t> {
     }
 }
 
-fn mark(line: &str) -> &'static str {
+pub(super) fn mark(line: &str) -> &'static str {
     match line.as_bytes() {
         [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => "file",
         [b'+', ..] => "new",
@@ -461,7 +461,7 @@ fn mark(line: &str) -> &'static str {
 }
 
 /// A text in which nothing deceives.
-fn without_marks(text: &str) -> String {
+pub(super) fn without_marks(text: &str) -> String {
     let marked = quoted(text);
     let plain = marked.split('\n').map(|line| line.strip_prefix(QUOTE_MARK).unwrap_or(line));
     plain.collect::<Vec<_>>().join("\n")

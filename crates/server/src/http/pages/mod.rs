@@ -4,6 +4,7 @@
 //! agents have written is text here, never markup: the templates escape all that they are given.
 
 mod asks;
+mod builder;
 mod projects;
 mod route;
 mod routes;
@@ -52,7 +53,7 @@ struct Section {
 }
 
 /// The menu of a project, in this order.
-const SECTIONS: &[Section] = &[];
+const SECTIONS: &[Section] = &[builder::SECTION];
 
 /// Where a page is: what the head of each page shows.
 #[derive(Clone, Copy, Default)]

@@ -1,0 +1,1 @@
+//! The builder's pages of change sets.
