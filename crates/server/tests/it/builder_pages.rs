@@ -22,8 +22,12 @@ pub(crate) async fn rig_with(files: Files) -> Rig {
     rig
 }
 
+/// All but what means nothing in an address.
+const RESERVED: &percent_encoding::AsciiSet =
+    &percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 pub(crate) fn object(name: &str) -> String {
-    let name = percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC);
+    let name = percent_encoding::utf8_percent_encode(name, RESERVED);
     format!("/projects/p0/builder/object?name={name}")
 }
 
@@ -71,7 +75,8 @@ async fn a_workflow_is_a_graph_whose_nodes_are_links_and_a_list() {
 async fn a_finding_leads_to_its_object_and_line() {
     let mut files = sample();
     let path = "steps/scope.md";
-    let text = String::from_utf8(files[path].clone()).unwrap().replacen("## Goal", "A \u{202e}hidden mark.\n\n## Goal", 1);
+    let text =
+        String::from_utf8(files[path].clone()).unwrap().replacen("## Goal", "A \u{202e}hidden mark.\n\n## Goal", 1);
     let line = text.lines().position(|line| line.contains('\u{202e}')).unwrap() + 1;
     files.insert(path.to_owned(), text.into_bytes());
     let rig = rig_with(files).await;

@@ -9,6 +9,7 @@ mod projects;
 mod route;
 mod routes;
 mod sign_in;
+mod time;
 mod visitor;
 
 use askama::Template;

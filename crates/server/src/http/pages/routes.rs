@@ -37,7 +37,14 @@ pub(crate) struct Pages {
 const FORM_BYTES_MAX: usize = 4 * ANSWER_BYTES_MAX;
 
 /// The pages for people who have signed in.
-const ROUTES: &[&[Route]] = &[asks::ROUTES, projects::ROUTES, builder::PACKAGE_ROUTES, builder::OBJECT_ROUTES];
+const ROUTES: &[&[Route]] = &[
+    asks::ROUTES,
+    projects::ROUTES,
+    builder::PACKAGE_ROUTES,
+    builder::OBJECT_ROUTES,
+    builder::CHANGES_ROUTES,
+    builder::CHANGE_ROUTES,
+];
 
 impl Pages {
     pub(crate) fn new(sign_in: SignIn, oauth: Option<Arc<Oauth>>, serving: &Serving, visitors: Arc<Visitors>) -> Self {

@@ -1,25 +1,36 @@
 //! The builder: the workflow package of a project, what agents propose to change in it, and the assistant beside it.
 
+mod change;
+mod changes;
 mod layout;
 mod object;
 mod package;
 mod picture;
 mod text;
 
+pub(super) use change::ROUTES as CHANGE_ROUTES;
+pub(super) use changes::ROUTES as CHANGES_ROUTES;
 pub(super) use object::ROUTES as OBJECT_ROUTES;
 pub(super) use package::ROUTES as PACKAGE_ROUTES;
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
 use toolhost_builder::refs::Object;
 use toolhost_contract::{ErrorKind, ToolError, visible_line};
+use toolhost_host::Hooks;
 
 use super::visitor::{Membership, Visitor};
 use super::{Place, Section};
+use crate::http::person::{self, CallingPerson};
 use crate::http::{WholePackage, Work};
 
 /// The entry of the menu.
 pub(super) const SECTION: Section = Section { path: "builder", title: "Builder" };
 
+/// Where calls of these pages come from, as the audit names it.
+const PLACE: &str = "workbench";
+/// Findings that explain an error.
+const FINDINGS_SAID_MAX: usize = 5;
 /// Most items of a list on one page.
 const LISTED_MAX: usize = 100;
 
@@ -42,6 +53,35 @@ async fn whole(visitor: &Visitor<'_>, membership: &Membership) -> Result<std::sy
     work(membership)?.package(&visitor.login.user).await?.ok_or_else(missing)
 }
 
+/// Calls a tool as the person who looks, and returns its answer.
+async fn call(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    tool: &str,
+    arguments: Value,
+) -> Result<Value, ToolError> {
+    let person = CallingPerson { user_id: membership.user_id, name: &visitor.login.user, door: PLACE };
+    let outcome = person::call(&membership.project, &person, (tool, arguments), Hooks::default()).await;
+    match outcome.error {
+        None => Ok(outcome.data),
+        Some(error) => Err(ToolError {
+            code: error.code,
+            hint: error.hint,
+            details: error.details,
+            ..ToolError::new(error.kind, error.message)
+        }),
+    }
+}
+
+/// What went wrong, as a page says it: with its hint, and the findings that explain it.
+fn said(error: &ToolError) -> String {
+    let findings = error.details.as_ref().and_then(|details| details.get("findings")).and_then(Value::as_array);
+    let findings = findings.into_iter().flatten().filter_map(|finding| finding.get("message")?.as_str());
+    let findings: String = findings.take(FINDINGS_SAID_MAX).map(|message| format!(" {message}.")).collect();
+    let hint = error.hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
+    visible_line(&format!("{}.{findings}{hint}", error.message.trim_end_matches('.')))
+}
+
 /// A text on one line of at most so many characters; all of it stands elsewhere.
 fn short(text: &str, chars_max: usize) -> String {
     let line = visible_line(text);
@@ -54,8 +94,11 @@ fn short(text: &str, chars_max: usize) -> String {
     cut
 }
 
+/// All but what means nothing in an address.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 impl Membership {
