@@ -5,6 +5,7 @@
 mod api;
 mod asks;
 mod attachments;
+mod builder_by_hand;
 mod builder_changes;
 mod builder_pages;
 mod events;

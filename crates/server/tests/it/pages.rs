@@ -14,8 +14,8 @@ const HOUR: i64 = 3_600_000;
 
 /// A browser, with what it sends each time.
 pub(crate) struct Browser<'a> {
-    rig: &'a Rig,
-    cookie: String,
+    pub(crate) rig: &'a Rig,
+    pub(crate) cookie: String,
 }
 
 /// The address of a new link.

@@ -53,13 +53,19 @@ impl Work for PackageWork {
     fn export<'a>(&'a self, user: &'a str) -> Done<'a, Archive> {
         Box::pin(async move {
             let files = self.shelf(user).export().await?;
-            Ok(Archive { zip: to_zip(&files), revision: files.len().to_string() })
+            let (moment, _) = self.shelf(user).files_since(None).await?;
+            Ok(Archive { zip: to_zip(&files), revision: format!("r{moment}") })
         })
     }
 
     fn import<'a>(&'a self, user: &'a str, zip: &'a [u8], replaces: Replaces) -> Done<'a, Imported> {
         Box::pin(async move {
             let package = Package::read(unzipped(zip)?);
+            if let Replaces::Revision(expected) = &replaces
+                && self.export(user).await?.revision != *expected
+            {
+                return Err(ToolError::new(ErrorKind::Conflict, "the package has changed since it was read"));
+            }
             let brought = self.shelf(user).import(&package, replaces != Replaces::Nothing, Size::default()).await?;
             Ok(Imported { brought, revision: String::new() })
         })
@@ -109,9 +115,11 @@ impl Work for PackageWork {
 
     fn start<'a>(&'a self, _: &'a str, run: NewRun) -> Done<'a, SessionInfo> {
         Box::pin(async move {
-            let target = run.target.map(|target| {
+            let entry = run.target.map(|target| {
                 let mode = if target.is_new { "create" } else { "optimize" };
-                serde_json::json!({ "kind": target.kind, "id": target.id, "workflow": target.workflow, "mode": mode })
+                let inside = target.workflow.map(|workflow| format!("{workflow}/")).unwrap_or_default();
+                let named = format!("{}:{inside}{}", target.kind, target.id);
+                serde_json::json!({ "targetType": target.kind, "mode": mode, "target": named })
             });
             let id = format!("as-{}", self.sessions.list(self.project, 100).await?.len() + 1);
             let new = NewSession {
@@ -121,7 +129,7 @@ impl Work for PackageWork {
                 profile: run.profile,
                 model: "scripted".to_owned(),
                 title: run.goal.clone(),
-                steps: vec![("open".to_owned(), serde_json::json!({ "goal": run.goal, "target": target }))],
+                steps: vec![("open".to_owned(), serde_json::json!({ "goal": run.goal, "entry": entry }))],
             };
             self.sessions.create(&new).await?;
             self.session(&id).await

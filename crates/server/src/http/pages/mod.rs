@@ -5,6 +5,7 @@
 
 mod asks;
 mod builder;
+mod multipart;
 mod projects;
 mod route;
 mod routes;

@@ -1,15 +1,19 @@
 //! The builder: the workflow package of a project, what agents propose to change in it, and the assistant beside it.
 
+mod assistant;
 mod change;
 mod changes;
+mod edit;
 mod layout;
 mod object;
 mod package;
 mod picture;
 mod text;
 
+pub(super) use assistant::ROUTES as ASSISTANT_ROUTES;
 pub(super) use change::ROUTES as CHANGE_ROUTES;
 pub(super) use changes::ROUTES as CHANGES_ROUTES;
+pub(super) use edit::{IMPORT, ROUTES as EDIT_ROUTES, UPLOAD_BYTES_MAX};
 pub(super) use object::ROUTES as OBJECT_ROUTES;
 pub(super) use package::ROUTES as PACKAGE_ROUTES;
 
