@@ -31,6 +31,8 @@ pub(in super::super) const ROUTES: &[Route] = &[Route {
     make: one,
 }];
 
+/// What the ids of the sessions of agents begin with.
+const SESSION_MARK: &str = "as_";
 /// Objects, findings and clashes of a set on its page.
 const SHOWN_MAX: usize = 100;
 /// Characters of one side of a clash, and of a value of a field.
@@ -45,7 +47,7 @@ struct ChangePage<'a> {
     address: String,
     status: &'static str,
     by: String,
-    session: Option<(String, String)>,
+    session: Option<(Option<String>, String)>,
     when: When,
     /// The sets that are applied with this one, in their order, and those that were made on this one.
     below: Vec<Link>,
@@ -261,9 +263,12 @@ fn change_page<'a>(
     deletes.extend(tried.unconfirmed.iter().cloned());
     let delete =
         |name: String| DeleteRow { shown: visible_line(&name), is_confirmed: tried.confirmed.contains(&name), name };
-    let session = Some(&set.session_id)
-        .filter(|id| !id.is_empty())
-        .map(|id| (membership.path(&format!("builder/sessions/{}", encoded(id))), visible_line(id)));
+    // What a person stages by hand has a name instead of a session.
+    let session = Some(&set.session_id).filter(|id| !id.is_empty()).map(|id| {
+        let is_agents = id.starts_with(SESSION_MARK);
+        let href = is_agents.then(|| membership.path(&format!("builder/sessions/{}", encoded(id))));
+        (href, visible_line(id))
+    });
     Ok(ChangePage {
         place: place(visitor, membership),
         id: visible_line(&set.change_set_id),

@@ -5,7 +5,7 @@
 //! (barycentres), so that few lines cross. No function here calls itself, so a long graph costs no stack.
 
 /// The size of a node, and what is left free around it.
-pub(super) const NODE_WIDTH: usize = 184;
+pub(super) const NODE_WIDTH: usize = 216;
 pub(super) const NODE_HEIGHT: usize = 56;
 const BEND_WIDTH: usize = 16;
 const GAP_ACROSS: usize = 24;
@@ -14,8 +14,8 @@ const MARGIN: usize = 16;
 /// How often the order of all layers is improved, down and up.
 const SWEEPS: usize = 6;
 /// Nodes and bends of a graph that is drawn; a larger one would not be readable.
-const SPOTS_MAX: usize = 4000;
-const EDGES_MAX: usize = 4000;
+const SPOTS_MAX: usize = 2000;
+const EDGES_MAX: usize = 2000;
 
 /// Where everything is.
 #[derive(Debug, PartialEq, Eq)]

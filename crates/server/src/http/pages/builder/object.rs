@@ -200,9 +200,9 @@ pub(super) fn text_of(whole: &WholePackage, path: &str) -> Option<String> {
     Some(String::from_utf8(bytes.clone()).unwrap_or_else(binary))
 }
 
-fn content(membership: &Membership, whole: &WholePackage, object: &Object) -> Option<Content> {
-    let package = &whole.package;
-    let empty = |kind, title: &str| Content {
+/// An object of this kind and title about which nothing else is known.
+fn bare(kind: &'static str, title: &str) -> Content {
+    Content {
         kind,
         title: visible_line(title),
         facts: Vec::new(),
@@ -210,98 +210,109 @@ fn content(membership: &Membership, whole: &WholePackage, object: &Object) -> Op
         text: None,
         text_of: String::new(),
         files: BTreeSet::new(),
-    };
-    let file_fact = |name, path: &str| Fact {
-        name,
-        text: visible_line(path),
-        href: package.files().contains_key(path).then(|| membership.file_path(path, None)),
-    };
-    Some(match object {
-        Object::Workflow(id) => {
-            let workflow = package.workflow(id)?;
-            let step = |node: &str| {
-                Some(membership.object_path(&Object::Step { workflow: id.clone(), node: node.to_owned() }))
-            };
-            let label = format!("Graph of the workflow {id}");
-            let graph = workflow.graph.as_ref();
-            let steps = workflow.nodes.iter().filter_map(|node| node.path.clone());
-            Content {
-                facts: vec![file_fact("Document", &workflow.path), file_fact("Graph", &workflow.graph_path)],
-                picture: graph.map(|graph| Picture::of(graph, &label, Side::Only, step)),
-                text: text_of(whole, &workflow.path),
-                text_of: workflow.path.clone(),
-                files: [workflow.path.clone(), workflow.graph_path.clone()].into_iter().chain(steps).collect(),
-                ..empty("Workflow", id)
-            }
-        }
-        Object::Step { workflow, node } => {
-            let inside = package.workflow(workflow)?;
-            let found = inside.node(node)?;
-            let said = |name: &str| found.value.get(name).and_then(Value::as_str).unwrap_or_default();
-            let path = found.path.clone().unwrap_or_default();
-            let agent = found.agent_id.clone().map(|id| Fact {
-                name: "Agent",
-                text: visible_line(&id),
-                href: Some(membership.object_path(&Object::Agent(id))),
-            });
-            let of = Fact {
-                name: "Workflow",
-                text: visible_line(workflow),
-                href: Some(membership.object_path(&Object::Workflow(workflow.clone()))),
-            };
-            let kind = Fact { name: "Kind", text: visible_line(said("type")), href: None };
-            let about = Fact { name: "Description", text: visible_line(said("description")), href: None };
-            let facts = [Some(of), Some(kind), agent, Some(about), Some(file_fact("File", &path))];
-            Content {
-                facts: facts.into_iter().flatten().filter(|fact| !fact.text.is_empty()).collect(),
-                text: text_of(whole, &path),
-                text_of: path.clone(),
-                files: [path].into_iter().collect(),
-                ..empty("Step", if said("title").is_empty() { node } else { said("title") })
-            }
-        }
-        Object::Agent(id) => {
-            let agent = package.agent(id)?;
-            let file = package.agents_path().unwrap_or_default();
-            let said = |at: &str| agent.value.pointer(at).and_then(Value::as_str).unwrap_or_default();
-            let fact = |name, at| Fact { name, text: visible_line(said(at)), href: None };
-            let facts =
-                [fact("Name", "/metadata/name"), fact("Title", "/metadata/title"), fact("Role", "/persona/role")];
-            Content {
-                facts: facts
-                    .into_iter()
-                    .filter(|fact| !fact.text.is_empty())
-                    .chain([file_fact("File", file)])
-                    .collect(),
-                text: serde_json::to_string_pretty(&agent.value).ok(),
-                text_of: format!("{id} in {file}"),
-                ..empty("Agent", id)
-            }
-        }
-        Object::Asset(path) => Content {
-            text: Some(text_of(whole, path).filter(|_| package.has_asset(path))?),
+    }
+}
+
+fn file_fact(membership: &Membership, whole: &WholePackage, name: &'static str, path: &str) -> Fact {
+    let is_there = whole.package.files().contains_key(path);
+    Fact { name, text: visible_line(path), href: is_there.then(|| membership.file_path(path, None)) }
+}
+
+fn workflow_fact(membership: &Membership, id: &str) -> Fact {
+    let href = Some(membership.object_path(&Object::Workflow(id.to_owned())));
+    Fact { name: "Workflow", text: visible_line(id), href }
+}
+
+fn content(membership: &Membership, whole: &WholePackage, object: &Object) -> Option<Content> {
+    match object {
+        Object::Workflow(id) => workflow(membership, whole, id),
+        Object::Step { workflow, node } => step(membership, whole, workflow, node),
+        Object::Agent(id) => agent(membership, whole, id),
+        Object::Asset(path) => Some(Content {
+            text: Some(text_of(whole, path).filter(|_| whole.package.has_asset(path))?),
             text_of: path.clone(),
             files: [path.clone()].into_iter().collect(),
-            ..empty("Asset", path)
-        },
-        Object::Variable { workflow, name } => {
-            let document = package.workflow(workflow)?.document.as_ref();
-            let value = document.and_then(|document| document.front().get("variables")?.get(name));
-            let refs = whole.index.find(&Locator::Object(object.clone()));
-            if value.is_none() && refs.inbound.is_empty() {
-                return None;
-            }
-            let of = Fact {
-                name: "Workflow",
-                text: visible_line(workflow),
-                href: Some(membership.object_path(&Object::Workflow(workflow.clone()))),
-            };
-            let text = value.map_or_else(|| "not declared".to_owned(), Value::to_string);
-            let value = Fact { name: "Begins as", text: visible_line(&text), href: None };
-            Content { facts: vec![of, value], ..empty("Variable", name) }
-        }
-        Object::Package => return None,
+            ..bare("Asset", path)
+        }),
+        Object::Variable { workflow, name } => variable(membership, whole, object, (workflow, name)),
+        Object::Package => None,
+    }
+}
+
+fn workflow(membership: &Membership, whole: &WholePackage, id: &str) -> Option<Content> {
+    let workflow = whole.package.workflow(id)?;
+    let href =
+        |node: &str| Some(membership.object_path(&Object::Step { workflow: id.to_owned(), node: node.to_owned() }));
+    let label = format!("Graph of the workflow {id}");
+    let steps = workflow.nodes.iter().filter_map(|node| node.path.clone());
+    Some(Content {
+        facts: vec![
+            file_fact(membership, whole, "Document", &workflow.path),
+            file_fact(membership, whole, "Graph", &workflow.graph_path),
+        ],
+        picture: workflow.graph.as_ref().map(|graph| Picture::of(graph, &label, Side::Only, href)),
+        text: text_of(whole, &workflow.path),
+        text_of: workflow.path.clone(),
+        files: [workflow.path.clone(), workflow.graph_path.clone()].into_iter().chain(steps).collect(),
+        ..bare("Workflow", id)
     })
+}
+
+fn step(membership: &Membership, whole: &WholePackage, workflow: &str, node: &str) -> Option<Content> {
+    let found = whole.package.workflow(workflow)?.node(node)?;
+    let said = |name: &str| found.value.get(name).and_then(Value::as_str).unwrap_or_default();
+    let path = found.path.clone().unwrap_or_default();
+    let agent = found.agent_id.clone().map(|id| Fact {
+        name: "Agent",
+        text: visible_line(&id),
+        href: Some(membership.object_path(&Object::Agent(id))),
+    });
+    let fact = |name, text: &str| Fact { name, text: visible_line(text), href: None };
+    let facts = [
+        Some(workflow_fact(membership, workflow)),
+        Some(fact("Kind", said("type"))),
+        agent,
+        Some(fact("Description", said("description"))),
+        Some(file_fact(membership, whole, "File", &path)),
+    ];
+    Some(Content {
+        facts: facts.into_iter().flatten().filter(|fact| !fact.text.is_empty()).collect(),
+        text: text_of(whole, &path),
+        text_of: path.clone(),
+        files: [path].into_iter().collect(),
+        ..bare("Step", if said("title").is_empty() { node } else { said("title") })
+    })
+}
+
+fn agent(membership: &Membership, whole: &WholePackage, id: &str) -> Option<Content> {
+    let agent = whole.package.agent(id)?;
+    let file = whole.package.agents_path().unwrap_or_default();
+    let said = |at: &str| agent.value.pointer(at).and_then(Value::as_str).unwrap_or_default();
+    let fact = |name, at| Fact { name, text: visible_line(said(at)), href: None };
+    let facts = [fact("Name", "/metadata/name"), fact("Title", "/metadata/title"), fact("Role", "/persona/role")];
+    let facts = facts.into_iter().filter(|fact| !fact.text.is_empty());
+    Some(Content {
+        facts: facts.chain([file_fact(membership, whole, "File", file)]).collect(),
+        text: serde_json::to_string_pretty(&agent.value).ok(),
+        text_of: format!("{id} in {file}"),
+        ..bare("Agent", id)
+    })
+}
+
+fn variable(
+    membership: &Membership,
+    whole: &WholePackage,
+    object: &Object,
+    (workflow, name): (&str, &str),
+) -> Option<Content> {
+    let document = whole.package.workflow(workflow)?.document.as_ref();
+    let value = document.and_then(|document| document.front().get("variables")?.get(name));
+    if value.is_none() && whole.index.find(&Locator::Object(object.clone())).inbound.is_empty() {
+        return None;
+    }
+    let text = value.map_or_else(|| "not declared".to_owned(), Value::to_string);
+    let value = Fact { name: "Begins as", text: visible_line(&text), href: None };
+    Some(Content { facts: vec![workflow_fact(membership, workflow), value], ..bare("Variable", name) })
 }
 
 fn file(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
