@@ -25,8 +25,8 @@ const FINDINGS_MAX: usize = 20;
 
 /// All of it, for programs.
 pub(crate) fn as_json(preview: &Preview) -> Value {
-    let Preview { line, body, report, diff } = preview;
-    json!({ "changeSet": line, "body": body, "report": report, "diff": diff })
+    let Preview { line, body, report, conflicts, diff } = preview;
+    json!({ "changeSet": line, "body": body, "report": report, "conflicts": conflicts, "diff": diff })
 }
 
 /// Prints the list of changes, then what was found, then the diff.

@@ -91,6 +91,14 @@ impl<'a> Packages<'a> {
         self.read("package export", async |shelf: &ProjectPackage| shelf.export().await).await
     }
 
+    /// All files and the number of the change that they are of; no files where that is the change that is `known`.
+    ///
+    /// # Errors
+    /// As [`Packages::export`].
+    pub async fn files_since(&self, known: Option<i64>) -> Result<(i64, Option<Files>)> {
+        self.read("package show", async |shelf: &ProjectPackage| shelf.files_since(known).await).await
+    }
+
     /// The workflows, in the order of the manifest.
     ///
     /// # Errors

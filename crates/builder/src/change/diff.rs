@@ -60,6 +60,9 @@ pub struct ObjectDiff {
     /// Its graph, if anything but the layout differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graph: Option<GraphDiff>,
+    /// The graph before and after, if anything but the layout differs; null where there is none. What differs is in `graph`.
+    #[serde(skip)]
+    pub sides: Option<[Value; 2]>,
 }
 
 /// What became of one text.
@@ -142,8 +145,10 @@ fn one((before, after): (&Package, &Package), object: &Object, secrets: Option<&
         let text = side.get(Part::Graph).unwrap_or_default();
         serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')).unwrap_or_default()
     };
-    let graph = Some(compare(&value(from), &value(to))).filter(|graph| !graph.is_empty());
-    Some(ObjectDiff { object: object.clone(), change, files, graph })
+    let [old_graph, new_graph] = [value(from), value(to)];
+    let graph = Some(compare(&old_graph, &new_graph)).filter(|graph| !graph.is_empty());
+    let sides = graph.is_some().then_some([old_graph, new_graph]);
+    Some(ObjectDiff { object: object.clone(), change, files, graph, sides })
 }
 
 /// Whether the part is a file of its own.

@@ -196,6 +196,20 @@ impl ProjectPackage {
         Ok(files)
     }
 
+    /// All files and the change that they are of; no files where that is the change that is `known`.
+    pub async fn files_since(&self, known: Option<i64>) -> Result<(i64, Option<Files>)> {
+        let mut tx = self.db.snapshot().await?;
+        let moment = self.head(&mut tx).await?.moment;
+        if known == Some(moment) {
+            return Ok((moment, None));
+        }
+        let text = "SELECT path, content FROM package_file WHERE project_id = $1";
+        let rows = sql(text).bind(self.who.project_id).all(&mut tx).await?;
+        let files =
+            rows.into_iter().map(|row| Ok((row.get("path")?, row.get("content")?))).collect::<Result<Files>>()?;
+        Ok((moment, Some(files)))
+    }
+
     /// The workflows, in the order of the manifest.
     pub async fn workflows(&self, from: i64, limit: i64) -> Result<Vec<WorkflowLine>> {
         let mut tx = self.db.snapshot().await?;

@@ -15,6 +15,7 @@ use toolhost_contract::Redactor;
 
 use super::apply::Apply;
 use super::begun::{Begun, InTheWay, Missing, Over, as_it_is, has_several_workflows};
+use super::conflict::{Conflict, Conflicts};
 use super::drafts::{Draft, last_of_each, merged};
 use super::error::{NoRevision, PackageError, Result};
 use super::kept::no_set;
@@ -80,6 +81,8 @@ pub struct Preview {
     pub body: Value,
     /// What an apply would say now; of a set that was applied, what it said then. None of a set that was given up.
     pub report: Option<Report>,
+    /// Places that somebody else has changed, too: while there are any, it cannot be applied.
+    pub conflicts: Vec<Conflict>,
     pub diff: Vec<ObjectDiff>,
 }
 
@@ -87,7 +90,12 @@ impl Preview {
     /// Without what looks like a secret: a preview is shown, and no part of it is written back.
     fn redacted(mut self, secrets: &Redactor) -> Self {
         secrets.redact_json(&mut self.body);
+        for clash in self.conflicts.iter_mut().flat_map(|conflict| &mut conflict.clashes) {
+            let texts = [&mut clash.base, &mut clash.current, &mut clash.ours];
+            texts.into_iter().flatten().for_each(|text| secrets.redact(text));
+        }
         for object in &mut self.diff {
+            object.sides.iter_mut().flatten().for_each(|side| secrets.redact_json(side));
             let Some(graph) = &mut object.graph else { continue };
             let items = graph.nodes.iter_mut().chain(&mut graph.edges).flat_map(|item| &mut item.fields);
             for field in items.chain(&mut graph.fields) {
@@ -250,7 +258,7 @@ impl ProjectPackage {
             let report = report.map(|text| serde_json::from_str(&text)).transpose()?;
             let with: Option<i64> = row.get("applied_with")?;
             let diff = self.applied_diff(&mut tx, with.unwrap_or(number), &line).await?;
-            return Ok(Preview { line, body: kept.body, report, diff }.redacted(&self.secrets));
+            return Ok(Preview { line, body: kept.body, report, conflicts: Vec::new(), diff }.redacted(&self.secrets));
         }
         let staged = self.wishes(&mut tx, number).await?;
         let (report, drafts) = if matches!(line.status.as_str(), "staged" | "validated") {
@@ -271,14 +279,19 @@ impl ProjectPackage {
         let wanted: fn(Draft) -> (Object, Option<Snapshot>) = |draft| (draft.object, draft.wanted);
         // What an apply would make of the package; where it would refuse, what the set makes of what its author saw: beside the
         // package of now it would look as if it took the other change back.
-        let diff = match merged(&part.base, &drafts) {
-            Ok((drafts, _)) => change::masked_diff(&part.base, &with(wanted, drafts), &objects, &self.secrets),
-            Err(_) => {
+        let (diff, conflicts) = match merged(&part.base, &drafts) {
+            Ok((drafts, _)) => {
+                let diff = change::masked_diff(&part.base, &with(wanted, drafts), &objects, &self.secrets);
+                (diff, Vec::new())
+            }
+            Err(error) => {
                 let seen = with(|draft| (draft.object, draft.base), drafts.clone());
-                change::masked_diff(&seen, &with(wanted, drafts), &objects, &self.secrets)
+                let diff = change::masked_diff(&seen, &with(wanted, drafts), &objects, &self.secrets);
+                let PackageError::Conflict(Conflicts(conflicts)) = error else { return Err(error) };
+                (diff, conflicts)
             }
         };
-        Ok(Preview { line, body: kept.body, report, diff }.redacted(&self.secrets))
+        Ok(Preview { line, body: kept.body, report, conflicts, diff }.redacted(&self.secrets))
     }
 
     /// What would be applied with a set.

@@ -14,14 +14,14 @@ use toolhost_agent::session::{Control, Event, Watch};
 use toolhost_agent::start::{BuilderTarget, Task};
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_builder::limits::Size;
-use toolhost_builder::packages::{ChangeSetLine, Deed, Preview, WorkflowLine};
+use toolhost_builder::packages::{ChangeSetLine, Deed, PackageError, Preview, WorkflowLine};
 use toolhost_builder::{Files, from_zip_up_to, to_zip};
 use toolhost_contract::workspace::{Access, Fence, Workspace};
 use toolhost_contract::{ErrorKind, Signal, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
     Archive, ChangePreview, Done, Forked, Imported, MemberChanged, NewRun, PackageFindings, Replaces, SessionInfo,
-    Stop, Target, TokenMade, TokenWish, Work,
+    Stop, Target, TokenMade, TokenWish, WholePackage, Work,
 };
 use toolhost_store::{Changes, Role};
 
@@ -32,6 +32,9 @@ use crate::tokens;
 const RUNS_MAX: usize = 64;
 /// How long the end of a server waits for its sessions to stop.
 const STOP_MAX: Duration = Duration::from_secs(20);
+
+/// Bytes of a package that is kept as it was read, for the next who looks at it.
+const PACKAGE_KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// How long the start of a session waits for the session's first event.
 const BEGIN_MAX: Duration = Duration::from_secs(5);
@@ -47,12 +50,14 @@ pub(super) struct ProjectWork {
     tasks: TaskTracker,
     /// Held while a package is compared and replaced.
     importing: tokio::sync::Mutex<()>,
+    /// The package as it was read last, unless it is large.
+    package: Mutex<Option<Arc<WholePackage>>>,
 }
 
 impl ProjectWork {
     pub(super) fn new(key: String, host: Host, models: ModelSettings) -> Self {
         let (runs, tasks) = (Arc::default(), TaskTracker::new());
-        Self { key, host, models, runs, tasks, importing: tokio::sync::Mutex::default() }
+        Self { key, host, models, runs, tasks, importing: tokio::sync::Mutex::default(), package: Mutex::default() }
     }
 
     /// Whether no session runs here.
@@ -241,6 +246,27 @@ impl Work for ProjectWork {
         })
     }
 
+    fn package<'a>(&'a self, user: &'a str) -> Done<'a, Option<Arc<WholePackage>>> {
+        Box::pin(async move {
+            let host = self.host_of(user).await?;
+            let known = lock(&self.package).clone();
+            let read = host.packages().files_since(known.as_ref().map(|known| known.moment)).await;
+            let (moment, files) = match read {
+                Ok(read) => read,
+                Err(toolhost::Error::Package(PackageError::NoPackage)) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            let Some(files) = files else { return Ok(known) };
+            let bytes: usize = files.values().map(Vec::len).sum();
+            let whole = tokio::task::spawn_blocking(move || WholePackage::of(moment, files)).await;
+            let whole = Arc::new(whole.map_err(ToolError::internal)?);
+            if bytes <= PACKAGE_KEPT_BYTES_MAX {
+                *lock(&self.package) = Some(Arc::clone(&whole));
+            }
+            Ok(Some(whole))
+        })
+    }
+
     fn workflows<'a>(&'a self, user: &'a str) -> Done<'a, Vec<WorkflowLine>> {
         Box::pin(async move { Ok(self.host_of(user).await?.packages().workflows().await?) })
     }
@@ -253,8 +279,8 @@ impl Work for ProjectWork {
         Box::pin(async move {
             let options = toolhost::ApplyOptions { operations, confirm_deletes: Vec::new() };
             let preview = self.host_of(user).await?.changes().preview_with(id, &options).await?;
-            let Preview { line, body, report, diff } = preview;
-            Ok(ChangePreview { change_set: line, body, report, diff })
+            let Preview { line, body, report, conflicts, diff } = preview;
+            Ok(ChangePreview { change_set: line, body, report, conflicts, diff })
         })
     }
 

@@ -52,10 +52,10 @@ macro_rules! pages {
 
 const SUMMARY: &str = include_str!("../../../../docs/book/src/SUMMARY.md");
 pub(crate) const README: (&str, &str) = ("README.md", include_str!("../../../../README.md"));
-pub(crate) const PAGES: [(&str, &str); 21] = pages![
+pub(crate) const PAGES: [(&str, &str); 22] = pages![
     "introduction.md" "connect.md" "run.md" "scripts.md" "embed.md" "bash.md" "fence.md" "policy.md" "people.md" "audit.md" "undo.md"
     "command-line.md" "remotes.md" "records.md" "imports.md" "packages.md" "deploy.md" "configuration.md" "server.md" "database.md"
-    "glossary.md"
+    "workbench.md" "glossary.md"
 ];
 
 #[test]

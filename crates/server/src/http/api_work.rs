@@ -10,10 +10,9 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use toolhost_builder::packages::{ChangeSetLine, Deed, WorkflowLine};
 use toolhost_builder::tools::answer_schema;
-use toolhost_contract::{CONFIRM_SOURCE, Call, Caller, CallerKind, ErrorKind, Scope, ToolError, canonical_json};
+use toolhost_contract::{CONFIRM_SOURCE, Call, Caller, CallerKind, ErrorKind, Scope, ToolError};
 use toolhost_host::Hooks;
 
 use super::answers::TokenRevoked;
@@ -378,8 +377,7 @@ async fn stage(mut asked: Asked) -> Result<Reply, ToolError> {
 /// What is shown of a change set, and its digest.
 async fn shown(asked: &Asked, operations: Option<Vec<i64>>) -> Result<PreviewInfo, ToolError> {
     let preview = work(asked)?.preview(user(asked), asked.part("change"), operations).await?;
-    let text = canonical_json(&preview).map_err(ToolError::internal)?;
-    Ok(PreviewInfo { digest: hex::encode(Sha256::digest(text.as_bytes())), preview })
+    Ok(PreviewInfo { digest: preview.digest()?, preview })
 }
 
 async fn preview(asked: Asked) -> Result<Reply, ToolError> {

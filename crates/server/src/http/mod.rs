@@ -41,7 +41,7 @@ pub use scrape::serve_metrics;
 pub use token::{Right, Secret, place_of};
 pub use work::{
     Archive, ChangePreview, Done, Forked, Imported, MemberChanged, NewRun, PackageFindings, Replaces, SessionInfo,
-    Stop, Target, TokenMade, TokenWish, Work,
+    Stop, Target, TokenMade, TokenWish, WholePackage, Work,
 };
 
 use std::sync::Arc;

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolhost_contract::ToolError;
-use toolhost_store::{Happened, Position, SessionChange, SessionEvent, StreamEvent};
+use toolhost_contract::{Effect, ToolError};
+use toolhost_store::{Happened, Position, Row, SessionChange, SessionEvent, StreamEvent};
 
 use super::audit_row::AuditRow;
 
@@ -14,7 +14,8 @@ use super::audit_row::AuditRow;
 pub(crate) struct Told {
     pub(crate) position: Position,
     pub(crate) text: String,
-    /// What open pages are told of it: [`ASKS`], [`CALLS`], [`SESSIONS`], or the family of a tool, such as `ticket`.
+    /// What open pages are told of it: [`ASKS`], [`CALLS`], [`SESSIONS`], or the family of a tool that changes something, such as
+    /// `ticket`.
     pub(crate) kinds: Vec<Cow<'static, str>>,
 }
 
@@ -24,6 +25,15 @@ pub(crate) const ASKS: &str = "asks";
 pub(crate) const CALLS: &str = "calls";
 /// A session of an agent has another state or a further step.
 pub(crate) const SESSIONS: &str = "sessions";
+
+/// Whether a row is about a call that changes nothing.
+fn only_reads(row: &Row) -> bool {
+    #[derive(Deserialize)]
+    struct Body {
+        effect: Option<Effect>,
+    }
+    serde_json::from_str::<Body>(&row.body).is_ok_and(|body| body.effect == Some(Effect::Reads))
+}
 
 /// Something that happened to a session.
 #[derive(Serialize)]
@@ -116,6 +126,8 @@ impl Told {
         let StreamEvent { position, happened } = event;
         let kinds = match &happened {
             Happened::Audit(row) if row.event == "decision" => vec![ASKS.into()],
+            // A page that reads by calls would otherwise wake itself.
+            Happened::Audit(row) if only_reads(row) => vec![CALLS.into()],
             Happened::Audit(row) => {
                 let family = row.tool.split('.').next().unwrap_or_default();
                 vec![CALLS.into(), family.to_owned().into()]

@@ -6,10 +6,12 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use toolhost_builder::Finding;
+use sha2::{Digest, Sha256};
 use toolhost_builder::change::{ObjectDiff, Report};
-use toolhost_builder::packages::{Brought, ChangeSetLine, Deed, WorkflowLine};
-use toolhost_contract::{BoxFuture, ToolError};
+use toolhost_builder::packages::{Brought, ChangeSetLine, Conflict, Deed, WorkflowLine};
+use toolhost_builder::refs::Index;
+use toolhost_builder::{Files, Finding, Package, validate};
+use toolhost_contract::{BoxFuture, ToolError, canonical_json};
 use toolhost_host::{Origin, Undo};
 use toolhost_store::SessionRow;
 
@@ -64,8 +66,37 @@ pub struct ChangePreview {
     /// What an apply would say now: errors, warnings, conflicts. Of a set that was applied, what it said then; null of a set that was
     /// given up.
     pub report: Option<Report>,
+    /// Places that somebody else has changed, too: while there are any, it cannot be applied.
+    pub conflicts: Vec<Conflict>,
     /// What becomes of each object: its texts, and its graph.
     pub diff: Vec<ObjectDiff>,
+}
+
+impl ChangePreview {
+    /// Changes with anything that is shown. An apply names it.
+    pub(super) fn digest(&self) -> Result<String, ToolError> {
+        let text = canonical_json(self).map_err(ToolError::internal)?;
+        Ok(hex::encode(Sha256::digest(text.as_bytes())))
+    }
+}
+
+/// The workflow package of a project, read whole.
+pub struct WholePackage {
+    /// The number of the change that it is of.
+    pub moment: i64,
+    pub package: Package,
+    pub findings: Vec<Finding>,
+    /// What refers to what.
+    pub index: Index,
+}
+
+impl WholePackage {
+    /// Reads, checks and indexes the files: work for a thread that may be busy for a while.
+    #[must_use]
+    pub fn of(moment: i64, files: Files) -> Self {
+        let package = Package::read(files);
+        Self { moment, findings: validate(&package), index: Index::of(&package), package }
+    }
 }
 
 /// A session of an agent.
@@ -207,6 +238,9 @@ pub trait Work: Send + Sync {
 
     /// What is wrong with a package; the project is not looked at.
     fn findings<'a>(&'a self, zip: &'a [u8]) -> Done<'a, PackageFindings>;
+
+    /// The package as it is; `None` where the project has none.
+    fn package<'a>(&'a self, user: &'a str) -> Done<'a, Option<Arc<WholePackage>>>;
 
     fn workflows<'a>(&'a self, user: &'a str) -> Done<'a, Vec<WorkflowLine>>;
 

@@ -7,16 +7,16 @@ use toolhost_testkit::{House, HttpReply, TempWorkspace, http};
 
 use crate::rig::{Rig, house};
 
-const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
-const OWN_PAGE: (&str, &str) = ("origin", "http://localhost");
-pub(crate) const USER_NAME: &str = "local";
 /// The one script of each page.
 const SCRIPT: &str = "<script src=\"/static/toolhost.js\" defer></script>";
+pub(crate) const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+pub(crate) const OWN_PAGE: (&str, &str) = ("origin", "http://localhost");
+pub(crate) const USER_NAME: &str = "local";
 const HOUR: i64 = 3_600_000;
 
 /// A browser, with what it sends each time.
 pub(crate) struct Browser<'a> {
-    rig: &'a Rig,
+    pub(crate) rig: &'a Rig,
     pub(crate) cookie: String,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Browser<'a> {
         self.send(("POST", path), &[OWN_PAGE, FORM], form).await
     }
 
-    async fn send(&self, asked: (&str, &str), headers: &[(&str, &str)], body: &str) -> HttpReply {
+    pub(crate) async fn send(&self, asked: (&str, &str), headers: &[(&str, &str)], body: &str) -> HttpReply {
         let cookie = [("cookie", self.cookie.as_str())];
         let cookie = if self.cookie.is_empty() { &cookie[..0] } else { &cookie };
         http(self.rig.address, asked, &[headers, cookie].concat(), body).await

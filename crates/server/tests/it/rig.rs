@@ -99,7 +99,8 @@ impl Rig {
         Self::start_all(builders, HttpLimits::default(), None, |house| Some(work(house) as Arc<dyn Work>)).await
     }
 
-    async fn start_all(
+    /// The same with all that can be chosen.
+    pub(crate) async fn start_all(
         builders: Vec<HouseBuilder>,
         limits: HttpLimits,
         oauth: Option<OauthConfig>,

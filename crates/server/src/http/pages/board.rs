@@ -151,7 +151,7 @@ async fn shown(
     Ok(page(
         status,
         &BoardPage {
-            place: membership.place(visitor, PART),
+            place: Place { live: "ticket", ..membership.place(visitor, PART) },
             membership,
             columns,
             fields: filters(wanted),

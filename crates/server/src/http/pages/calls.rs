@@ -15,6 +15,18 @@ pub(super) enum Called {
 }
 
 impl Visitor<'_> {
+    /// Makes a call in the person's name, and answers all that it comes to.
+    pub(super) async fn outcome(&self, membership: &Membership, tool: &str, arguments: Value) -> Outcome {
+        let doer = Doer {
+            project: &membership.project,
+            user_id: membership.user_id,
+            user: &self.login.user,
+            door: PLACE,
+            origin: None,
+        };
+        doer.call(tool, arguments).await
+    }
+
     /// Makes a call in the person's name.
     ///
     /// # Errors
@@ -25,14 +37,7 @@ impl Visitor<'_> {
         tool: &str,
         arguments: Value,
     ) -> Result<Called, ToolError> {
-        let doer = Doer {
-            project: &membership.project,
-            user_id: membership.user_id,
-            user: &self.login.user,
-            door: PLACE,
-            origin: None,
-        };
-        let Outcome { data, error, .. } = doer.call(tool, arguments).await;
+        let Outcome { data, error, .. } = self.outcome(membership, tool, arguments).await;
         if let Some(error) = error {
             let hint = error.hint;
             let failed = ToolError::new(error.kind, error.message);

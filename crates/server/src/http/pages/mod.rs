@@ -8,10 +8,12 @@ mod asks;
 mod audit;
 mod batch;
 mod board;
+mod builder;
 mod calls;
 mod files;
 mod forms;
 mod live;
+mod multipart;
 mod past;
 mod plan;
 mod policy;
@@ -74,6 +76,7 @@ struct Section {
 /// The menu of a project, in this order.
 const SECTIONS: &[Section] = &[
     Section { path: "sessions", title: "Sessions" },
+    builder::SECTION,
     Section { path: "board", title: "Board" },
     Section { path: "plan", title: "Plan" },
     Section { path: "files", title: "Files" },

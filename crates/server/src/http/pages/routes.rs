@@ -1,6 +1,6 @@
 //! Which page is where, and what is checked before it is made.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use axum::Router;
@@ -15,11 +15,12 @@ use toolhost_host::ANSWER_BYTES_MAX;
 use toolhost_store::Login;
 
 use super::live::{LIVE, Streams, listen};
-use super::route::{Made, Route, Wanted};
+use super::route::{Route, Wanted};
 use super::sign_in::{Door, ELSEWHERE, LOGIN, LOGOUT, Opened, SignIn, no_link};
 use super::visitor::Visitor;
 use super::{
-    STATIC, access, asks, audit, batch, board, file, files, plan, policy, problem, projects, record, search, sessions,
+    STATIC, access, asks, audit, batch, board, builder, file, files, multipart, plan, policy, problem, projects, record,
+    search, sessions,
 };
 use crate::http::connections::Address;
 use crate::http::ends::Ends;
@@ -59,6 +60,12 @@ const ROUTES: &[&[Route]] = &[
     board::ROUTES,
     record::ROUTES,
     plan::ROUTES,
+    builder::PACKAGE_ROUTES,
+    builder::OBJECT_ROUTES,
+    builder::CHANGES_ROUTES,
+    builder::CHANGE_ROUTES,
+    builder::ASSISTANT_ROUTES,
+    builder::EDIT_ROUTES,
 ];
 
 impl Pages {
@@ -86,20 +93,14 @@ impl Pages {
     async fn page(&self, route: &Route, params: Params, request: Request) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let answer = match named(params) {
-            Ok(path) => self.made(&parts, path, body, route.make).await,
+            Ok(path) => self.made(&parts, path, body, route).await,
             Err(error) => failed(&error, None),
         };
         self.metrics.request(route.name, answer.status().as_u16());
         answer
     }
 
-    async fn made(
-        &self,
-        parts: &Parts,
-        path: HashMap<String, String>,
-        body: Body,
-        make: for<'a> fn(Visitor<'a>, Wanted) -> Made<'a>,
-    ) -> Response<Body> {
+    async fn made(&self, parts: &Parts, path: HashMap<String, String>, body: Body, route: &Route) -> Response<Body> {
         let login = match self.door.login(&parts.headers).await {
             Ok(Some(login)) => login,
             Ok(None) if only_looks(parts) => return self.door.ask_before(&parts.uri, &parts.headers),
@@ -111,31 +112,43 @@ impl Pages {
             Err(error) => return failed(&error, None),
         };
         // Nothing is read of whoever is nobody.
-        let wanted = match self.wanted(parts, path, body).await {
+        let wanted = match self.wanted(parts, path, (body, route.path == builder::IMPORT)).await {
             Ok(wanted) => wanted,
             Err(answer) => return answer,
         };
         let visitor = Visitor { login: &login, projects: &*self.projects, clock: &*self.clock };
-        make(visitor, wanted).await.unwrap_or_else(|error| failed(&error, Some(&login)))
+        (route.make)(visitor, wanted).await.unwrap_or_else(|error| failed(&error, Some(&login)))
     }
 
     /// What a request says, if this server's own page sends it.
-    async fn wanted(&self, parts: &Parts, path: HashMap<String, String>, body: Body) -> Result<Wanted, Response<Body>> {
+    async fn wanted(
+        &self,
+        parts: &Parts,
+        path: HashMap<String, String>,
+        (body, may_have_files): (Body, bool),
+    ) -> Result<Wanted, Response<Body>> {
         let query = query_of(parts.uri.query().unwrap_or_default()).map_err(|error| failed(&error, None))?;
         if only_looks(parts) {
-            return Ok(Wanted { path, query, form: None });
+            return Ok(Wanted { path, query, form: None, files: BTreeMap::new() });
         }
         if !self.door.sent_by_own_page(&parts.headers) {
             let error = ToolError::new(ErrorKind::Security, "This form was not sent by a page of this server.")
                 .hint("Open the page here and send it again.");
             return Err(failed(&error, None));
         }
+        let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        if let Some(boundary) = kind.and_then(multipart::boundary).filter(|_| may_have_files) {
+            let most = builder::UPLOAD_BYTES_MAX.min(self.limits.body_bytes);
+            let body = whole(&HttpLimits { body_bytes: most, ..self.limits }, body).await?;
+            let sent = multipart::parse(&body, boundary).map_err(|error| failed(&error, None))?;
+            return Ok(Wanted { path, query, form: Some(sent.fields), files: sent.files });
+        }
         let limits = HttpLimits { body_bytes: FORM_BYTES_MAX.min(self.limits.body_bytes), ..self.limits };
         let body = whole(&limits, body).await?;
         let text = std::str::from_utf8(&body)
             .map_err(|_| failed(&ToolError::new(ErrorKind::Validation, "The form is no text."), None))?;
         let form = query_of(text).map_err(|error| failed(&error, None))?;
-        Ok(Wanted { path, query, form: Some(form) })
+        Ok(Wanted { path, query, form: Some(form), files: BTreeMap::new() })
     }
 
     /// A link that signs somebody in, looked at or used up.

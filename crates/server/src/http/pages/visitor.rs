@@ -50,7 +50,7 @@ impl Membership {
 
     /// Where a page of a section of the project is.
     pub(super) fn place<'a>(&'a self, visitor: &'a Visitor<'_>, section: &'static str) -> Place<'a> {
-        Place { user: Some(&visitor.login.user), project: Some(self), section }
+        Place { project: Some(self), section, ..Place::of(Some(&visitor.login.user)) }
     }
 }
 

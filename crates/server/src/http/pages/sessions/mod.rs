@@ -12,6 +12,7 @@ use serde_json::Value;
 use toolhost_contract::ToolError;
 use toolhost_store::{Role, SessionFilter, SessionRow, SessionState};
 
+use super::super::told;
 use super::route::{Made, Route, Wanted};
 use super::text::{When, count, dollars, name};
 use super::visitor::{Membership, Visitor};
@@ -161,7 +162,7 @@ async fn list(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<Body>, 
     Ok(page(
         StatusCode::OK,
         &ListPage {
-            place: membership.place(visitor, PART),
+            place: Place { live: told::SESSIONS, ..membership.place(visitor, PART) },
             rows: found.iter().map(row).collect(),
             states: SessionState::ALL.map(|known| (known.as_str(), state == Some(known))).to_vec(),
             is_filtered: state.is_some(),

@@ -18,6 +18,7 @@ use crate::http::pages::route::Wanted;
 use crate::http::pages::text::{TextPage, When, count, dollars, duration, encoded, name};
 use crate::http::pages::visitor::{Membership, Visitor};
 use crate::http::pages::{Place, page, see};
+use crate::http::told;
 use crate::http::work::Stop;
 
 /// Steps of one page of a conversation.
@@ -192,7 +193,7 @@ async fn shown(
     Ok(page(
         status,
         &SessionPage {
-            place: membership.place(visitor, PART),
+            place: Place { live: told::SESSIONS, ..membership.place(visitor, PART) },
             title: name(&row.title),
             state: State::of(&row),
             id: name(&row.id),

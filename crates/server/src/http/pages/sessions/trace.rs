@@ -19,6 +19,7 @@ use crate::http::pages::route::Wanted;
 use crate::http::pages::text::{duration, name};
 use crate::http::pages::visitor::{Membership, Visitor};
 use crate::http::pages::{Place, page};
+use crate::http::told;
 
 /// Steps of one page.
 const STEPS_MAX: i64 = 100;
@@ -112,7 +113,7 @@ pub(super) async fn show(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respo
     Ok(page(
         StatusCode::OK,
         &TracePage {
-            place: membership.place(visitor, PART),
+            place: Place { live: told::SESSIONS, ..membership.place(visitor, PART) },
             address: address(&membership, id),
             title: name(&row.title),
             bars: spans.iter().filter(wanted_span).map(|span| bar(span, begins, total_ms)).collect(),

@@ -1,0 +1,434 @@
+//! The assistant beside the builder: a session on one object of the package, and the talk with it.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use serde_json::Value;
+use toolhost_builder::refs::Object;
+use toolhost_contract::{ErrorKind, Redactor, ToolError, visible_line};
+use toolhost_store::{Role, SessionRow, StepRow};
+
+use super::super::asks::without_marks;
+use super::super::route::{Made, Route, Wanted};
+use super::super::text::When;
+use super::super::visitor::{Membership, Visitor};
+use super::super::{Place, page, see};
+use super::changes::{change_path, status_words};
+use super::{encoded, place, said, work};
+use crate::http::{NewRun, Target, envelope};
+
+/// The pages of this file.
+pub(in super::super) const ROUTES: &[Route] = &[
+    Route { path: "/projects/{project}/builder/assistant", name: "builder-ask", takes_forms: true, make: ask },
+    Route {
+        path: "/projects/{project}/builder/sessions/{session}",
+        name: "builder-chat",
+        takes_forms: true,
+        make: chat,
+    },
+];
+
+/// The profile of the assistant's sessions.
+const PROFILE: &str = "builder";
+/// The last sessions that are looked at for those on an object, and those that are shown.
+const SESSIONS_LOOKED_AT: i64 = 50;
+const SESSIONS_SHOWN: usize = 10;
+/// Steps of a session on one page.
+const STEPS_MAX: i64 = 200;
+/// Characters of one text of a talk, and of a part of the prompt.
+const SAID_CHARS_MAX: usize = 20_000;
+
+#[derive(Template)]
+#[template(path = "builder/assistant.html")]
+struct AskPage<'a> {
+    place: Place<'a>,
+    action: String,
+    /// The object; none where something new is made.
+    object: Option<(String, String)>,
+    name: String,
+    mode: String,
+    kind: String,
+    id: String,
+    workflow: String,
+    goal: String,
+    error: Option<String>,
+    sessions: Vec<SessionLine>,
+}
+
+struct SessionLine {
+    href: String,
+    title: String,
+    state: &'static str,
+    when: When,
+    changes: Vec<SetLine>,
+}
+
+struct SetLine {
+    href: String,
+    name: String,
+    status: &'static str,
+}
+
+fn need_editor(membership: &Membership) -> Result<(), ToolError> {
+    match membership.role {
+        Role::Viewer => Err(ToolError::new(ErrorKind::Permission, "You are a viewer of this project: you may look.")),
+        Role::Editor | Role::Owner => Ok(()),
+    }
+}
+
+fn ask(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let membership = visitor.membership(wanted.part("project")).await?;
+        need_editor(&membership)?;
+        let Some(form) = &wanted.form else {
+            let name = wanted.asked("name").unwrap_or_default();
+            let mode = if name.is_empty() { "create" } else { "optimize" };
+            let fields = [("name", name), ("mode", mode)];
+            let fields = fields.map(|(field, value)| (field.to_owned(), value.to_owned())).into_iter().collect();
+            return ask_page(&visitor, &membership, &fields, None).await;
+        };
+        match started(&visitor, &membership, form).await {
+            Ok(id) => Ok(see(&membership.path(&format!("builder/sessions/{}", encoded(&id))))),
+            Err(error) if error.kind == ErrorKind::Internal => Err(error),
+            Err(error) => ask_page(&visitor, &membership, form, Some(&error)).await,
+        }
+    })
+}
+
+/// Starts a session as a form says; answers its id.
+async fn started(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    form: &BTreeMap<String, String>,
+) -> Result<String, ToolError> {
+    let field = |name: &str| form.get(name).map_or("", |text| text.trim());
+    let wrong = |message: &str| ToolError::new(ErrorKind::Validation, message);
+    let goal = field("goal").replace("\r\n", "\n");
+    if goal.is_empty() {
+        return Err(wrong("Say what the assistant is to do"));
+    }
+    let target = match field("mode") {
+        "create" => {
+            let kind = field("kind");
+            if field("id").is_empty() {
+                return Err(wrong("A new object needs an id, or a path that begins with `assets/`"));
+            }
+            let workflow = Some(field("workflow").to_owned()).filter(|id| !id.is_empty());
+            Target { kind: kind.to_owned(), id: field("id").to_owned(), workflow, is_new: true }
+        }
+        "optimize" | "modify" => target_of(field("name")).ok_or_else(|| wrong("Choose an object of the package"))?,
+        _ => return Err(wrong("Choose what is to be done")),
+    };
+    let run = NewRun {
+        goal,
+        profile: PROFILE.to_owned(),
+        persona: None,
+        model: None,
+        ticket: None,
+        target: Some(target),
+        origin: None,
+    };
+    Ok(work(membership)?.start(&visitor.login.user, run).await?.id)
+}
+
+fn target_of(name: &str) -> Option<Target> {
+    let (kind, id, workflow) = match Object::parse(name)? {
+        Object::Workflow(id) => ("workflow", id, None),
+        Object::Step { workflow, node } => ("step", node, Some(workflow)),
+        Object::Agent(id) => ("agent", id, None),
+        Object::Asset(path) => ("asset", path, None),
+        Object::Package | Object::Variable { .. } => return None,
+    };
+    Some(Target { kind: kind.to_owned(), id, workflow, is_new: false })
+}
+
+async fn ask_page(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    form: &BTreeMap<String, String>,
+    error: Option<&ToolError>,
+) -> Result<Response<Body>, ToolError> {
+    let field = |name: &str| form.get(name).cloned().unwrap_or_default();
+    let object = Object::parse(&field("name")).filter(|object| target_of(&object.to_string()).is_some());
+    let inside = object.as_ref().and_then(Object::workflow).unwrap_or_default();
+    let sessions = sessions_on(visitor, membership, object.as_ref()).await?;
+    let status = error.map_or(StatusCode::OK, |error| envelope::status(error.kind));
+    Ok(page(
+        status,
+        &AskPage {
+            place: place(visitor, membership),
+            action: membership.path("builder/assistant"),
+            object: object.as_ref().map(|object| (membership.object_path(object), visible_line(&object.to_string()))),
+            name: field("name"),
+            mode: field("mode"),
+            kind: if field("kind").is_empty() { "step".to_owned() } else { field("kind") },
+            id: field("id"),
+            workflow: if form.contains_key("workflow") { field("workflow") } else { inside.to_owned() },
+            goal: field("goal"),
+            error: error.map(said),
+            sessions,
+        },
+    ))
+}
+
+/// The last sessions on an object, or on any.
+async fn sessions_on(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    object: Option<&Object>,
+) -> Result<Vec<SessionLine>, ToolError> {
+    let project = &membership.project;
+    let wanted = object.map(Object::to_string);
+    let mut lines = Vec::new();
+    for row in project.sessions.list(project.id, SESSIONS_LOOKED_AT).await? {
+        if lines.len() == SESSIONS_SHOWN {
+            break;
+        }
+        let opening = project.sessions.steps(project.id, &row.id, -1, 1).await?.into_iter().next();
+        let Some(entry) = opening.as_ref().and_then(|step| step.body.get("entry")) else { continue };
+        if wanted.is_some() && entry.get("target").and_then(Value::as_str) != wanted.as_deref() {
+            continue;
+        }
+        lines.push(SessionLine {
+            href: membership.path(&format!("builder/sessions/{}", encoded(&row.id))),
+            title: visible_line(&row.title.replace('\n', " ")),
+            state: state_words(&row),
+            when: When::on(row.updated_at_ms),
+            changes: sets_of(visitor, membership, &row.id).await?,
+        });
+    }
+    Ok(lines)
+}
+
+async fn sets_of(visitor: &Visitor<'_>, membership: &Membership, session: &str) -> Result<Vec<SetLine>, ToolError> {
+    let sets = work(membership)?.changes(&visitor.login.user, Some(session), false).await?;
+    let line = |set: &toolhost_builder::packages::ChangeSetLine| SetLine {
+        href: change_path(membership, &set.change_set_id),
+        name: visible_line(&set.change_set_id),
+        status: status_words(&set.status),
+    };
+    Ok(sets.iter().map(line).collect())
+}
+
+fn state_words(row: &SessionRow) -> &'static str {
+    match (row.state.as_str(), row.running) {
+        (_, true) => "working",
+        ("active", false) => "interrupted",
+        ("paused", _) => "paused",
+        ("limited", _) => "stopped at a limit",
+        ("failed", _) => "failed",
+        ("done", _) => "has answered",
+        _ => "cancelled",
+    }
+}
+
+#[derive(Template)]
+#[template(path = "builder/chat.html")]
+struct ChatPage<'a> {
+    place: Place<'a>,
+    title: String,
+    address: String,
+    state: &'static str,
+    model: String,
+    target: Option<(String, String)>,
+    mode: String,
+    messages: Vec<Message>,
+    next: Option<String>,
+    changes: Vec<SetLine>,
+    tally: Vec<(String, String)>,
+    prompt: Vec<PromptPart>,
+    trimmed: Vec<String>,
+    text: String,
+    error: Option<String>,
+    can_say: bool,
+}
+
+/// One thing that was said or done.
+struct Message {
+    class: &'static str,
+    who: &'static str,
+    when: When,
+    text: String,
+}
+
+/// A part of what the model was told at the beginning.
+struct PromptPart {
+    name: String,
+    text: String,
+}
+
+fn chat(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let membership = visitor.membership(wanted.part("project")).await?;
+        let id = wanted.part("session").to_owned();
+        let after = wanted.asked("after").and_then(|after| after.parse().ok()).unwrap_or(-1);
+        let Some(form) = &wanted.form else {
+            return chat_page(&visitor, &membership, (&id, after), ("", None)).await;
+        };
+        need_editor(&membership)?;
+        // Browsers send each line's end as two characters.
+        let text = form.get("text").map(|text| text.replace("\r\n", "\n")).unwrap_or_default();
+        match tell(&visitor, &membership, &id, &text).await {
+            Ok(()) => Ok(see(&membership.path(&format!("builder/sessions/{}", encoded(&id))))),
+            Err(error) if error.kind == ErrorKind::Internal => Err(error),
+            Err(error) => chat_page(&visitor, &membership, (&id, after), (&text, Some(&error))).await,
+        }
+    })
+}
+
+async fn tell(visitor: &Visitor<'_>, membership: &Membership, id: &str, text: &str) -> Result<(), ToolError> {
+    if text.trim().is_empty() {
+        return Err(ToolError::new(ErrorKind::Validation, "Say something to the assistant"));
+    }
+    work(membership)?.go_on(&visitor.login.user, id, Some(text.to_owned())).await.map(drop)
+}
+
+async fn chat_page(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    (id, after): (&str, i64),
+    (text, error): (&str, Option<&ToolError>),
+) -> Result<Response<Body>, ToolError> {
+    let project = &membership.project;
+    let row = project.sessions.get(project.id, id).await?;
+    let opening = project.sessions.steps(project.id, id, -1, 1).await?.into_iter().next().map(|step| step.body);
+    let steps = project.sessions.steps(project.id, id, after, STEPS_MAX).await?;
+    let is_full = i64::try_from(steps.len()).is_ok_and(|count| count == STEPS_MAX);
+    let address = membership.path(&format!("builder/sessions/{}", encoded(id)));
+    let next = steps.last().filter(|_| is_full).map(|step| format!("{address}?after={}", step.seq));
+    let entry = opening.as_ref().and_then(|body| body.get("entry"));
+    let word = |name: &str| entry.and_then(|entry| entry.get(name)).and_then(Value::as_str).unwrap_or_default();
+    let target = Object::parse(word("target"));
+    let none = Value::Null;
+    let body = opening.as_ref().unwrap_or(&none);
+    let status = error.map_or(StatusCode::OK, |error| envelope::status(error.kind));
+    Ok(page(
+        status,
+        &ChatPage {
+            place: place(visitor, membership),
+            title: visible_line(&row.title.replace('\n', " ")),
+            address,
+            state: state_words(&row),
+            model: visible_line(&row.model),
+            target: target.map(|object| (membership.object_path(&object), visible_line(&object.to_string()))),
+            mode: visible_line(word("mode")),
+            messages: steps.iter().filter_map(message).collect(),
+            next,
+            changes: sets_of(visitor, membership, id).await?,
+            tally: row.tally.as_object().into_iter().flatten().map(tally).collect(),
+            prompt: prompt(body),
+            trimmed: trimmed(body),
+            text: text.to_owned(),
+            error: error.map(said),
+            can_say: membership.role != Role::Viewer && !row.running,
+        },
+    ))
+}
+
+fn tally((name, value): (&String, &Value)) -> (String, String) {
+    (visible_line(name), visible_line(&value.to_string()))
+}
+
+/// A step as a part of a talk; none of one that is nobody's word.
+fn message(step: &StepRow) -> Option<Message> {
+    let field = |at: &str| step.body.pointer(at).and_then(Value::as_str).unwrap_or_default();
+    let is = |kind: &str| step.step.split('_').next() == Some(kind);
+    let (class, who, text) = if is("open") {
+        ("person", "Person", field("/goal").to_owned())
+    } else if is("say") {
+        let since = Some(field("/since")).filter(|since| !since.is_empty());
+        let since = since.map(|since| format!("\n\n(The assistant was also told: {since})")).unwrap_or_default();
+        ("person", "Person", format!("{}{since}", field("/text")))
+    } else if is("turn") {
+        let calls = step.body.pointer("/reply/calls").and_then(Value::as_array).map_or(0, Vec::len);
+        match (summary(field("/reply/text")), calls) {
+            (text, 0) => ("assistant", "Assistant", text),
+            (text, _) if text.is_empty() => return None,
+            (text, _) => ("assistant", "Assistant, at work", text),
+        }
+    } else if is("call") {
+        let ok = step.body.get("ok").and_then(Value::as_bool) == Some(true);
+        let how = if ok { "done" } else { "failed" };
+        ("call", "Call", format!("{} ({how}): {}", field("/tool"), visible_line(field("/brief"))))
+    } else if is("check") {
+        let findings = Some(field("/bad/findings")).filter(|findings| !findings.is_empty())?;
+        ("call", "The answer was sent back", findings.to_owned())
+    } else {
+        return None;
+    };
+    Some(Message { class, who, when: When::on(step.at_ms), text: bounded(&text) })
+}
+
+/// The summary of a reply. The rest of one that is JSON is a change set, which has a page of its own.
+fn summary(text: &str) -> String {
+    let Some((begin, end)) = text.find('{').zip(text.rfind('}')).filter(|(begin, end)| begin < end) else {
+        return text.to_owned();
+    };
+    let Ok(Value::Object(fields)) = serde_json::from_str(&text[begin..=end]) else { return text.to_owned() };
+    match fields.get("assistantSummary").and_then(Value::as_str) {
+        Some(summary) => summary.to_owned(),
+        None => "(The reply is JSON without a summary.)".to_owned(),
+    }
+}
+
+/// A text as a page shows it, without what looks like a secret.
+fn bounded(text: &str) -> String {
+    let mut text = text.to_owned();
+    Redactor::default().redact(&mut text);
+    let mut chars = text.chars();
+    let cut: String = chars.by_ref().take(SAID_CHARS_MAX).collect();
+    let more = if chars.next().is_some() { "\n[… the rest is left out here]" } else { "" };
+    without_marks(&cut) + more
+}
+
+/// What the model was told at the beginning: its instructions, and the first messages.
+fn prompt(opening: &Value) -> Vec<PromptPart> {
+    let list = |name: &str| opening.get(name).and_then(Value::as_array).into_iter().flatten();
+    let instructions = list("system").enumerate().map(|(number, block)| PromptPart {
+        name: format!("Instructions, part {}", number + 1),
+        text: bounded(block.get("text").and_then(Value::as_str).unwrap_or_default()),
+    });
+    let messages = list("messages").map(|message| {
+        let role = message.get("role").and_then(Value::as_str).unwrap_or_default();
+        let text = message.get("text").or_else(|| message.get("content"));
+        let text = match text {
+            Some(Value::String(text)) => text.clone(),
+            _ => serde_json::to_string_pretty(message).unwrap_or_default(),
+        };
+        PromptPart { name: visible_line(&format!("Message of the {role}")), text: bounded(&text) }
+    });
+    instructions.chain(messages).collect()
+}
+
+/// What was left out of the context.
+fn trimmed(opening: &Value) -> Vec<String> {
+    let actions = opening.pointer("/trim/actions").and_then(Value::as_array).into_iter().flatten();
+    let line = |action: &Value| {
+        let word = |name: &str| action.get(name).and_then(Value::as_str).unwrap_or_default();
+        let count = |name: &str| action.get(name).and_then(Value::as_u64).unwrap_or_default();
+        let (before, after) = (count("beforeChars"), count("afterChars"));
+        visible_line(&format!("{}: {}, from {before} to {after} characters", word("section"), word("action")))
+    };
+    actions.map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::summary;
+
+    #[test]
+    fn a_reply_is_its_summary() {
+        for (text, expected) in [
+            ("It is done.", "It is done."),
+            (r#"{"responseType":"chat","assistantSummary":"Hello {you}"}"#, "Hello {you}"),
+            ("```json\n{\"assistantSummary\":\"Made it.\",\"changeSet\":{}}\n```", "Made it."),
+            ("{\"changeSet\":{}}", "(The reply is JSON without a summary.)"),
+            ("a } b {", "a } b {"),
+            ("use {braces} here", "use {braces} here"),
+        ] {
+            assert_eq!(summary(text), expected);
+        }
+    }
+}

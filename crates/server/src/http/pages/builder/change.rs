@@ -1,0 +1,431 @@
+//! One change set: what it makes of the package, and what a person does with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use serde_json::{Value, json};
+use toolhost_builder::change::{self, Change, Clash, ClashPlace, FieldChange, Found, GraphDiff, ObjectDiff, Op};
+use toolhost_builder::packages::{ChangeSetLine, Conflict};
+use toolhost_builder::refs::Object;
+use toolhost_contract::{CONFIRM_SOURCE, ErrorKind, ToolError, visible_json, visible_line};
+use toolhost_store::Role;
+
+use super::super::asks::without_marks;
+use super::super::route::{Made, Route, Wanted};
+use super::super::text::When;
+use super::super::visitor::{Membership, Visitor};
+use super::super::{Place, page, see};
+use super::changes::{change_path, status_words};
+use super::picture::{Picture, Side};
+use super::text::TextPart;
+use super::{call, encoded, place, said, work};
+use crate::http::{ChangePreview, envelope};
+
+/// The pages of this file.
+pub(in super::super) const ROUTES: &[Route] = &[Route {
+    path: "/projects/{project}/builder/changes/{change}",
+    name: "builder-change",
+    takes_forms: true,
+    make: one,
+}];
+
+/// What the ids of the sessions of agents begin with.
+const SESSION_MARK: &str = "as_";
+/// Objects, findings and clashes of a set on its page.
+const SHOWN_MAX: usize = 100;
+/// Characters of one side of a clash, and of a value of a field.
+const SIDE_CHARS_MAX: usize = 8000;
+const VALUE_CHARS_MAX: usize = 400;
+
+#[derive(Template)]
+#[template(path = "builder/change.html")]
+struct ChangePage<'a> {
+    place: Place<'a>,
+    id: String,
+    address: String,
+    status: &'static str,
+    by: String,
+    session: Option<(Option<String>, String)>,
+    when: When,
+    /// The sets that are applied with this one, in their order, and those that were made on this one.
+    below: Vec<Link>,
+    above: Vec<Link>,
+    error: Option<String>,
+    errors: Vec<FoundRow>,
+    warnings: Vec<FoundRow>,
+    conflicts: Vec<ClashRow>,
+    operations: Vec<OperationRow>,
+    /// Whether some are left out of the preview.
+    is_part: bool,
+    objects: Vec<ObjectRow>,
+    /// Objects that are not shown.
+    more: usize,
+    deletes: Vec<DeleteRow>,
+    digest: String,
+    can_apply: bool,
+    can_discard: bool,
+    is_viewer: bool,
+}
+
+struct Link {
+    href: String,
+    name: String,
+}
+
+struct FoundRow {
+    at: String,
+    message: String,
+    hint: String,
+}
+
+/// A place that two have changed.
+struct ClashRow {
+    object: String,
+    at: String,
+    base: String,
+    theirs: String,
+    ours: String,
+}
+
+struct OperationRow {
+    position: usize,
+    what: &'static str,
+    object: String,
+    reason: String,
+    is_chosen: bool,
+}
+
+/// An object of the tree, with what becomes of it.
+struct ObjectRow {
+    anchor: String,
+    /// Whether it is part of another object of the tree.
+    is_inside: bool,
+    object: String,
+    href: String,
+    change: &'static str,
+    sign: &'static str,
+    counts: String,
+    files: Vec<FileRow>,
+    before: Option<Picture>,
+    after: Option<Picture>,
+    fields: Vec<FieldRow>,
+}
+
+struct FileRow {
+    path: String,
+    text: TextPart,
+}
+
+/// A value of the graph that is not as it was.
+struct FieldRow {
+    at: String,
+    before: String,
+    after: String,
+}
+
+struct DeleteRow {
+    name: String,
+    shown: String,
+    is_confirmed: bool,
+}
+
+fn one(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let membership = visitor.membership(wanted.part("project")).await?;
+        let id = wanted.part("change").to_owned();
+        let Some(form) = &wanted.form else {
+            let tried = Tried { operations: chosen(&wanted.query), ..Tried::default() };
+            return shown(&visitor, &membership, &id, tried).await;
+        };
+        match decided(&visitor, &membership, &id, form).await {
+            Ok(()) => Ok(see(&change_path(&membership, &id))),
+            Err(error) if error.kind == ErrorKind::Internal => Err(error),
+            Err(error) => {
+                let named = error.details.as_ref().and_then(|details| details.get("deletes")).and_then(Value::as_array);
+                let unconfirmed = named.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned));
+                let tried = Tried {
+                    operations: chosen(form),
+                    confirmed: confirmed(form),
+                    unconfirmed: unconfirmed.collect(),
+                    error: Some(error),
+                };
+                shown(&visitor, &membership, &id, tried).await
+            }
+        }
+    })
+}
+
+/// What somebody tried, to be shown to them again.
+#[derive(Default)]
+struct Tried {
+    operations: Option<Vec<i64>>,
+    confirmed: BTreeSet<String>,
+    /// Deletes that the package named.
+    unconfirmed: BTreeSet<String>,
+    error: Option<ToolError>,
+}
+
+/// The operations that a form or an address chooses; `None` is all.
+fn chosen(fields: &BTreeMap<String, String>) -> Option<Vec<i64>> {
+    let numbers = fields.keys().filter_map(|name| name.strip_prefix("op.")?.parse().ok());
+    let mut numbers: Vec<i64> = numbers.collect();
+    numbers.sort_unstable();
+    fields.contains_key("chosen").then_some(numbers)
+}
+
+fn confirmed(form: &BTreeMap<String, String>) -> BTreeSet<String> {
+    form.keys().filter_map(|name| name.strip_prefix("delete.")).map(str::to_owned).collect()
+}
+
+/// Does what a form says.
+async fn decided(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    id: &str,
+    form: &BTreeMap<String, String>,
+) -> Result<(), ToolError> {
+    match form.get("decision").map(String::as_str) {
+        Some("discard") => {
+            call(visitor, membership, "builder.change.discard", json!({ "changeSetId": id })).await.map(drop)
+        }
+        Some("apply") => {
+            let operations = chosen(form);
+            if operations.as_ref().is_some_and(Vec::is_empty) {
+                return Err(ToolError::new(ErrorKind::Validation, "No operation is chosen"));
+            }
+            let preview = work(membership)?.preview(&visitor.login.user, id, operations.clone()).await?;
+            if form.get("digest") != Some(&preview.digest()?) {
+                let message = "An apply would now do something else than the page that you decided on has shown";
+                return Err(ToolError::new(ErrorKind::Conflict, message).hint("Look at it again below, then decide."));
+            }
+            let confirmed = confirmed(form);
+            let missing = deleted(&preview.diff).filter(|name| !confirmed.contains(name)).count();
+            if missing > 0 {
+                return Err(ToolError::new(ErrorKind::Validation, "Not every object that is deleted is confirmed")
+                    .hint("Check each delete that you want."));
+            }
+            let mut arguments = json!({
+                "changeSetId": id, "confirmSource": CONFIRM_SOURCE, "confirmDeletes": confirmed,
+            });
+            if let Some(operations) = operations {
+                arguments["operations"] = json!(operations);
+            }
+            call(visitor, membership, "builder.change.apply", arguments).await.map(drop)
+        }
+        _ => Err(ToolError::new(ErrorKind::Validation, "Choose what to do with it")),
+    }
+}
+
+/// The objects that are gone afterwards.
+fn deleted(diff: &[ObjectDiff]) -> impl Iterator<Item = String> {
+    diff.iter().filter(|object| object.change == Change::Deleted).map(|object| object.object.to_string())
+}
+
+async fn shown(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    id: &str,
+    tried: Tried,
+) -> Result<Response<Body>, ToolError> {
+    let (work, user) = (work(membership)?, &*visitor.login.user);
+    let mut tried = tried;
+    let preview = match work.preview(user, id, tried.operations.clone()).await {
+        // Some operations cannot be applied without others: the page shows all, and says so.
+        Err(error) if tried.operations.is_some() && error.kind != ErrorKind::Internal => {
+            tried.error.get_or_insert(error);
+            tried.operations = None;
+            work.preview(user, id, None).await?
+        }
+        preview => preview?,
+    };
+    let sets = work.changes(user, None, true).await?;
+    let status = tried.error.as_ref().map_or(StatusCode::OK, |error| envelope::status(error.kind));
+    Ok(page(status, &change_page(visitor, membership, (&preview, &sets), &tried)?))
+}
+
+fn change_page<'a>(
+    visitor: &Visitor<'a>,
+    membership: &'a Membership,
+    (preview, sets): (&ChangePreview, &[ChangeSetLine]),
+    tried: &Tried,
+) -> Result<ChangePage<'a>, ToolError> {
+    let set = &preview.change_set;
+    let link = |id: &String| Link { href: change_path(membership, id), name: visible_line(id) };
+    let is_open = matches!(&*set.status, "staged" | "validated");
+    let may = membership.role != Role::Viewer;
+    let report = preview.report.as_ref().filter(|_| set.status != "applied");
+    let found = |list: fn(&change::Report) -> &Vec<Found>| {
+        report.into_iter().flat_map(list).take(SHOWN_MAX).map(FoundRow::of).collect()
+    };
+    let mut deletes: BTreeSet<String> = deleted(&preview.diff).collect();
+    deletes.extend(tried.unconfirmed.iter().cloned());
+    let delete =
+        |name: String| DeleteRow { shown: visible_line(&name), is_confirmed: tried.confirmed.contains(&name), name };
+    // What a person stages by hand has a name instead of a session.
+    let session = Some(&set.session_id).filter(|id| !id.is_empty()).map(|id| {
+        let is_agents = id.starts_with(SESSION_MARK);
+        let href = is_agents.then(|| membership.path(&format!("builder/sessions/{}", encoded(id))));
+        (href, visible_line(id))
+    });
+    Ok(ChangePage {
+        place: place(visitor, membership),
+        id: visible_line(&set.change_set_id),
+        address: change_path(membership, &set.change_set_id),
+        status: status_words(&set.status),
+        by: visible_line(&set.by),
+        session,
+        when: When::on(set.created_at_ms),
+        below: set.based_on.iter().map(link).collect(),
+        above: sets
+            .iter()
+            .filter(|other| other.based_on.contains(&set.change_set_id))
+            .map(|other| link(&other.change_set_id))
+            .collect(),
+        error: tried.error.as_ref().map(said),
+        errors: found(|report| &report.errors),
+        warnings: found(|report| &report.warnings),
+        conflicts: preview.conflicts.iter().flat_map(clashes).take(SHOWN_MAX).collect(),
+        operations: operations(&preview.body, tried.operations.as_deref()),
+        is_part: tried.operations.is_some(),
+        objects: preview
+            .diff
+            .iter()
+            .take(SHOWN_MAX)
+            .enumerate()
+            .map(|one| object_row(membership, &preview.diff, one))
+            .collect(),
+        more: preview.diff.len().saturating_sub(SHOWN_MAX),
+        deletes: if is_open && may { deletes.into_iter().map(delete).collect() } else { Vec::new() },
+        digest: preview.digest()?,
+        can_apply: is_open && may && report.is_none_or(|report| report.valid) && preview.conflicts.is_empty(),
+        can_discard: (is_open || set.status == "blocked") && may,
+        is_viewer: !may && is_open,
+    })
+}
+
+impl FoundRow {
+    fn of(found: &Found) -> Self {
+        let line = found.line.map(|line| format!(", line {line}")).unwrap_or_default();
+        let column = found.column.map(|column| format!(", column {column}")).unwrap_or_default();
+        let brings = found.change_set_id.as_ref().map(|id| format!(" ({id} brings it)")).unwrap_or_default();
+        let at = if found.file.is_empty() { &found.path } else { &found.file };
+        Self {
+            at: visible_line(&format!("{}: {at}{line}{column}{brings}", found.stage.as_str())),
+            message: visible_line(&found.message),
+            hint: visible_line(&found.hint),
+        }
+    }
+}
+
+fn clashes(conflict: &Conflict) -> impl Iterator<Item = ClashRow> {
+    let side = |text: &Option<String>| match text {
+        None => "(nothing)".to_owned(),
+        Some(text) => without_marks(&cut(text, SIDE_CHARS_MAX)),
+    };
+    let row = move |clash: &Clash| ClashRow {
+        object: visible_line(&conflict.object),
+        at: match &clash.place {
+            ClashPlace::Whole => format!("{}, as a whole", clash.part.as_str()),
+            ClashPlace::Lines { first, count } => {
+                format!("{}, {count} lines from line {first} on", clash.part.as_str())
+            }
+            ClashPlace::Pointer { pointer } => visible_line(&format!("{}, {pointer}", clash.part.as_str())),
+        },
+        base: side(&clash.base),
+        theirs: side(&clash.current),
+        ours: side(&clash.ours),
+    };
+    conflict.clashes.iter().map(row)
+}
+
+fn cut(text: &str, chars_max: usize) -> String {
+    let mut chars = text.chars();
+    let mut cut: String = chars.by_ref().take(chars_max).collect();
+    if chars.next().is_some() {
+        cut.push_str(" […]");
+    }
+    cut
+}
+
+/// The operations of a set, as it was staged.
+fn operations(body: &Value, chosen: Option<&[i64]>) -> Vec<OperationRow> {
+    let parsed = change::parse(body).map(|parsed| parsed.set.operations).unwrap_or_default();
+    let row = |(position, operation): (usize, &change::Operation)| OperationRow {
+        position,
+        what: if operation.op == Op::Delete { "delete" } else { "write" },
+        object: visible_line(&operation.object.to_string()),
+        reason: visible_line(operation.reason.as_deref().unwrap_or_default()),
+        is_chosen: chosen.is_none_or(|chosen| i64::try_from(position).is_ok_and(|position| chosen.contains(&position))),
+    };
+    parsed.iter().enumerate().map(row).collect()
+}
+
+fn object_row(membership: &Membership, all: &[ObjectDiff], (number, diff): (usize, &ObjectDiff)) -> ObjectRow {
+    let (change, sign) = match diff.change {
+        Change::Added => ("added", "+"),
+        Change::Modified => ("changed", "~"),
+        Change::Deleted => ("removed", "−"),
+    };
+    let inside = match &diff.object {
+        Object::Step { workflow, .. } => Some(Object::Workflow(workflow.clone())),
+        _ => None,
+    };
+    let sum = |count: fn(&change::FileDiff) -> usize| diff.files.iter().map(count).sum::<usize>();
+    let sides = diff.graph.as_ref().zip(diff.sides.as_ref());
+    let drawn = |graph: &Value, side: Side<'_>, words: &str| {
+        let is_there = graph.get("nodes").is_some();
+        is_there.then(|| Picture::of(graph, &format!("Graph {words} ({})", diff.object), side, |_| None))
+    };
+    ObjectRow {
+        anchor: format!("object-{number}"),
+        is_inside: inside.is_some_and(|inside| all.iter().any(|other| other.object == inside)),
+        object: visible_line(&diff.object.to_string()),
+        href: membership.object_path(&diff.object),
+        change,
+        sign,
+        counts: format!("+{} −{}", sum(|file| file.added), sum(|file| file.removed)),
+        files: diff
+            .files
+            .iter()
+            .map(|file| FileRow {
+                path: visible_line(&format!("{} ({})", file.path, file.part.as_str())),
+                text: TextPart::of_diff(&file.unified),
+            })
+            .collect(),
+        before: sides.and_then(|(diff, [before, _])| drawn(before, Side::Before(diff), "before")),
+        after: sides.and_then(|(diff, [_, after])| drawn(after, Side::After(diff), "after")),
+        fields: diff.graph.as_ref().map(fields).unwrap_or_default(),
+    }
+}
+
+/// What differs in a graph, value by value.
+fn fields(graph: &GraphDiff) -> Vec<FieldRow> {
+    let shown = |value: &Option<Value>| match value {
+        None => "(nothing)".to_owned(),
+        Some(value) => cut(&visible_json(&value.to_string()), VALUE_CHARS_MAX),
+    };
+    let row = |at: String, field: &FieldChange| FieldRow {
+        at: visible_line(&at),
+        before: shown(&field.before),
+        after: shown(&field.after),
+    };
+    let of_items = graph.nodes.iter().map(|item| ("node", item)).chain(graph.edges.iter().map(|item| ("edge", item)));
+    let mut rows: Vec<FieldRow> = Vec::new();
+    for (what, item) in of_items {
+        match item.change {
+            Change::Modified => {
+                rows.extend(item.fields.iter().map(|field| row(format!("{what} {}: {}", item.name, field.name), field)))
+            }
+            change => rows.push(FieldRow {
+                at: visible_line(&format!("{what} {}", item.name)),
+                before: if change == Change::Added { "(nothing)" } else { "there" }.to_owned(),
+                after: if change == Change::Added { "there" } else { "(nothing)" }.to_owned(),
+            }),
+        }
+    }
+    rows.extend(graph.fields.iter().map(|field| row(field.name.clone(), field)));
+    rows.truncate(SHOWN_MAX);
+    rows
+}

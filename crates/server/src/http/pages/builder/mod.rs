@@ -1,0 +1,132 @@
+//! The builder: the workflow package of a project, what agents propose to change in it, and the assistant beside it.
+
+mod assistant;
+mod change;
+mod changes;
+mod edit;
+mod layout;
+mod object;
+mod package;
+mod picture;
+mod text;
+
+pub(super) use assistant::ROUTES as ASSISTANT_ROUTES;
+pub(super) use change::ROUTES as CHANGE_ROUTES;
+pub(super) use changes::ROUTES as CHANGES_ROUTES;
+pub(super) use edit::{IMPORT, ROUTES as EDIT_ROUTES, UPLOAD_BYTES_MAX};
+pub(super) use object::ROUTES as OBJECT_ROUTES;
+pub(super) use package::ROUTES as PACKAGE_ROUTES;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use toolhost_builder::refs::Object;
+use toolhost_contract::{ErrorKind, ToolError, visible_line};
+
+use super::visitor::{Membership, Visitor};
+use super::{Place, Section};
+use crate::http::{WholePackage, Work};
+
+/// The entry of the menu.
+pub(super) const SECTION: Section = Section { path: "builder", title: "Builder" };
+
+/// Where calls of these pages come from, as the audit names it.
+const PLACE: &str = "workbench";
+/// Findings that explain an error.
+const FINDINGS_SAID_MAX: usize = 5;
+/// Most items of a list on one page.
+const LISTED_MAX: usize = 100;
+
+/// Where the pages of this part are, for the head.
+fn place<'a>(visitor: &Visitor<'a>, membership: &'a Membership) -> Place<'a> {
+    Place { project: Some(membership), section: SECTION.path, ..visitor.place() }
+}
+
+/// What can be done with the project.
+fn work(membership: &Membership) -> Result<&dyn Work, ToolError> {
+    let missing =
+        || ToolError::new(ErrorKind::NotFound, "This server only makes calls: it serves no workflow packages.");
+    membership.project.work.as_deref().ok_or_else(missing)
+}
+
+/// The package of the project.
+async fn whole(visitor: &Visitor<'_>, membership: &Membership) -> Result<std::sync::Arc<WholePackage>, ToolError> {
+    let missing =
+        || ToolError::new(ErrorKind::NotFound, "This project has no workflow package.").hint("Its owner imports one.");
+    work(membership)?.package(&visitor.login.user).await?.ok_or_else(missing)
+}
+
+/// Calls a tool as the person who looks, and returns its answer.
+async fn call(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    tool: &str,
+    arguments: Value,
+) -> Result<Value, ToolError> {
+    let outcome = visitor.outcome(membership, tool, arguments).await;
+    match outcome.error {
+        None => Ok(outcome.data),
+        Some(error) => Err(ToolError {
+            code: error.code,
+            hint: error.hint,
+            details: error.details,
+            ..ToolError::new(error.kind, error.message)
+        }),
+    }
+}
+
+/// What went wrong, as a page says it: with its hint, and the findings that explain it.
+fn said(error: &ToolError) -> String {
+    let findings = error.details.as_ref().and_then(|details| details.get("findings")).and_then(Value::as_array);
+    let findings = findings.into_iter().flatten().filter_map(|finding| finding.get("message")?.as_str());
+    let findings: String = findings.take(FINDINGS_SAID_MAX).map(|message| format!(" {message}.")).collect();
+    let hint = error.hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
+    visible_line(&format!("{}.{findings}{hint}", error.message.trim_end_matches('.')))
+}
+
+/// A text on one line of at most so many characters; all of it stands elsewhere.
+fn short(text: &str, chars_max: usize) -> String {
+    let line = visible_line(text);
+    let mut chars = line.chars();
+    let mut cut: String = chars.by_ref().take(chars_max).collect();
+    if chars.next().is_some() {
+        cut.pop();
+        cut.push('…');
+    }
+    cut
+}
+
+/// All but what means nothing in an address.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, RESERVED).to_string()
+}
+
+impl Membership {
+    /// Where an object of the package is.
+    fn object_path(&self, object: &Object) -> String {
+        self.path(&format!("builder/object?name={}", encoded(&object.to_string())))
+    }
+
+    /// Where a file of the package is, at a line of it.
+    fn file_path(&self, file: &str, line: Option<usize>) -> String {
+        let line = line.map(|line| format!("&line={line}#L{line}")).unwrap_or_default();
+        self.path(&format!("builder/file?path={}{line}", encoded(file)))
+    }
+}
+
+/// A page of a long list.
+struct Part {
+    from: usize,
+    /// The address of the next one, without its number.
+    next: Option<String>,
+}
+
+/// The items of a page, and where the next one is.
+fn part<T>(items: Vec<T>, from: Option<&str>, address: &str) -> (Vec<T>, Part) {
+    let from = from.and_then(|from| from.parse::<usize>().ok()).unwrap_or(0).min(items.len());
+    let is_last = items.len() - from <= LISTED_MAX;
+    let mark = if address.contains('?') { '&' } else { '?' };
+    let next = (!is_last).then(|| format!("{address}{mark}from={}", from + LISTED_MAX));
+    (items.into_iter().skip(from).take(LISTED_MAX).collect(), Part { from, next })
+}

@@ -1,0 +1,185 @@
+//! What people do in the builder themselves: ask the assistant, edit a text, say whom the package is for, import one.
+
+use serde_json::json;
+use toolhost_builder::to_zip;
+use toolhost_server::http::HttpLimits;
+use toolhost_store::Role;
+use toolhost_testkit::HttpReply;
+use toolhost_testkit::sample::{FLOW, STEP, person, sample};
+
+use crate::builder_changes::hidden;
+use crate::builder_pages::{HOSTILE, rig_with, shown};
+use crate::pages::{Browser, OWN_PAGE, USER_NAME, form};
+use crate::rig::{Rig, house};
+use crate::working::PackageWork;
+
+const BUILDER: &str = "/projects/p0/builder";
+
+/// The body of a form with these fields and files.
+fn multipart(parts: &[(&str, bool, &[u8])]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (name, is_file, content) in parts {
+        let file = if *is_file { "; filename=\"package.zip\"" } else { "" };
+        let head = format!("--edge\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n");
+        body.extend([head.as_bytes(), content, b"\r\n"].concat());
+    }
+    body.extend(b"--edge--\r\n");
+    body
+}
+
+async fn send_file(browser: &Browser<'_>, parts: &[(&str, bool, &[u8])]) -> HttpReply {
+    let kind = ("content-type", "multipart/form-data; boundary=edge");
+    let headers = [OWN_PAGE, kind, ("cookie", &*browser.cookie)];
+    let asked = ("POST", "/projects/p0/builder/import");
+    toolhost_testkit::http_bytes(browser.rig.address, asked, &headers, &multipart(parts)).await
+}
+
+async fn with_viewer(rig: &Rig) -> Browser<'_> {
+    let people = rig.houses[0].store.people();
+    let vera = people.add_user("vera").await.unwrap();
+    people.set_role(rig.houses[0].project.id, vera, Role::Viewer).await.unwrap();
+    Browser::signed_in(rig, "vera").await
+}
+
+#[tokio::test]
+async fn the_assistant_is_asked_about_an_object_and_its_sessions_stand_beside_it() {
+    let rig = rig_with(sample()).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let name = format!("step:{FLOW}/{STEP}");
+    let ask = format!("{BUILDER}/assistant?name={}", name.replace(':', "%3A").replace('/', "%2F"));
+    let page = shown(&browser, &ask).await;
+    assert!(page.contains("value=\"optimize\" checked") && page.contains("value=\"create\""), "{page}");
+    let path = format!("{BUILDER}/assistant");
+    let empty = browser.post(&path, &form(&[("name", &name), ("mode", "modify"), ("goal", " ")])).await;
+    assert!(empty.status == 400 && empty.body.contains("Say what the assistant is to do"), "{empty:?}");
+    let goal = format!("Check twice. {HOSTILE}");
+    let started = browser.post(&path, &form(&[("name", &name), ("mode", "modify"), ("goal", &goal)])).await;
+    let chat = started.header("location").unwrap().to_owned();
+    assert_eq!((started.status, &*chat), (303, "/projects/p0/builder/sessions/as-1"), "{started:?}");
+    let body = shown(&browser, &chat).await;
+    assert!(body.contains("Check twice.") && body.contains(&name), "{body}");
+    assert!(shown(&browser, &ask).await.contains(&format!("href=\"{chat}\"")));
+    let other = shown(&browser, &format!("{BUILDER}/assistant?name=agent%3Alead")).await;
+    assert!(!other.contains(&chat), "it is not about that: {other}");
+    let nothing = browser.post(&chat, &form(&[("text", "")])).await;
+    assert!(nothing.status == 400 && nothing.body.contains("Say something"), "{nothing:?}");
+    assert_eq!(browser.post(&chat, &form(&[("text", &format!("And then? {HOSTILE}"))])).await.status, 303);
+    let held = rig.houses[0].store.sessions().hold(rig.houses[0].project.id, "as-1").await.unwrap();
+    let reply = json!({ "responseType": "change", "assistantSummary": format!("Done. {HOSTILE}"), "changeSet": { "x": "hidden JSON" } });
+    held.say("turn_1", json!({ "reply": { "text": reply.to_string() } })).await.unwrap();
+    held.release(toolhost_store::SessionState::Done, None).await.unwrap();
+    let body = shown(&browser, &chat).await;
+    assert!(body.contains("And then?") && body.contains("Done.") && !body.contains("hidden JSON"), "{body}");
+    for wrong in ["<script", "<img", "\u{202e}", "\u{1b}"] {
+        assert!(!body.contains(wrong), "{wrong}: {body}");
+    }
+    let new = [("mode", "create"), ("goal", "A guide"), ("kind", "asset"), ("id", "")];
+    assert_eq!(browser.post(&path, &form(&new)).await.status, 400);
+    let vera = with_viewer(&rig).await;
+    assert_eq!(vera.post(&path, &form(&[("name", &name), ("mode", "modify"), ("goal", "x")])).await.status, 403);
+    assert_eq!(vera.post(&chat, &form(&[("text", "x")])).await.status, 403);
+    assert!(!shown(&vera, &chat).await.contains("Say something to the assistant"));
+}
+
+#[tokio::test]
+async fn a_text_is_edited_by_hand_as_a_change_set_on_what_was_read() {
+    let rig = rig_with(sample()).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let (path, name) = (format!("{BUILDER}/edit"), format!("step:{FLOW}/{STEP}"));
+    for (name, text) in [
+        (&*name, String::from_utf8(sample()["steps/check-claims.md"].clone()).unwrap() + "\nOne line more.\n"),
+        ("asset:assets/style-guide.md", "Only <b>this</b>.\n".to_owned()),
+        (&format!("workflow:{FLOW}"), String::from_utf8(sample()["workflow.md"].clone()).unwrap() + "\nThe end.\n"),
+    ] {
+        let page = shown(&browser, &format!("{path}?name={}", name.replace(':', "%3A").replace('/', "%2F"))).await;
+        let revision = hidden(&page, "revision");
+        let sent = text.replace('\n', "\r\n");
+        let fields = [("name", name), ("revision", &revision), ("text", &sent), ("reason", "a <b>reason</b>")];
+        let reply = browser.post(&path, &form(&fields)).await;
+        assert_eq!(reply.status, 303, "{name}: {reply:?}");
+        let body = shown(&browser, reply.header("location").unwrap()).await;
+        assert!(body.contains("a &#60;b&#62;reason&#60;/b&#62;") && body.contains("class=\"new\""), "{body}");
+        assert!(!body.contains("\\u{d}"), "line ends stay as they are: {body}");
+        let stale = [("name", name), ("revision", "0000"), ("text", "Other <i>text</i>.")];
+        let reply = browser.post(&path, &form(&stale)).await;
+        assert!(matches!(reply.status, 400 | 409) && reply.body.contains("Other &#60;i&#62;text"), "{name}: {reply:?}");
+    }
+    let vera = with_viewer(&rig).await;
+    assert_eq!(vera.get(&format!("{path}?name=asset%3Aassets%2Fstyle-guide.md")).await.status, 403);
+    let fields = [("name", "asset:assets/style-guide.md"), ("text", "x")];
+    assert_eq!(vera.post(&path, &form(&fields)).await.status, 403);
+    assert_eq!(browser.get(&format!("{path}?name=agent%3Alead")).await.status, 404);
+}
+
+#[tokio::test]
+async fn the_owner_says_whom_the_package_is_for() {
+    let rig = rig_with(sample()).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let path = format!("{BUILDER}/profile");
+    let page = shown(&browser, &path).await;
+    assert!(page.contains("the package does not say it itself"), "{page}");
+    let revision = hidden(&page, "revision");
+    let fields = |users: &'static str| {
+        form(&[
+            ("revision", &revision),
+            ("industry_domain", "kitchens"),
+            ("target_users", users),
+            ("core_pain_points", "heat"),
+            ("expected_outcomes", "dinner"),
+            ("quality_style", "hot\r\nfast"),
+        ])
+    };
+    let missing = browser.post(&path, &fields(" ")).await;
+    assert!(missing.status == 400 && missing.body.contains("value=\"kitchens\""), "{missing:?}");
+    let vera = with_viewer(&rig).await;
+    assert!(!shown(&vera, &path).await.contains("<textarea"));
+    assert_eq!(vera.post(&path, &fields("cooks")).await.status, 403);
+    let staged = browser.post(&path, &fields("cooks")).await;
+    assert_eq!(staged.status, 303, "{staged:?}");
+    let change = staged.header("location").unwrap().to_owned();
+    let body = shown(&browser, &change).await;
+    assert!(body.contains("kitchens"), "{body}");
+    let apply = form(&[("decision", "apply"), ("digest", &hidden(&body, "digest"))]);
+    assert_eq!(browser.post(&change, &apply).await.status, 303);
+    let page = shown(&browser, &path).await;
+    assert!(page.contains("The package says so itself") && page.contains("value=\"kitchens\""), "{page}");
+}
+
+#[tokio::test]
+async fn a_package_is_looked_at_before_it_replaces_exactly_what_was_there() {
+    let rig = Rig::start_all(vec![house()], HttpLimits::default(), None, PackageWork::of).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    assert!(shown(&browser, BUILDER).await.contains("Import a package"));
+    let zip = to_zip(&sample());
+    let looked = send_file(&browser, &[("file", true, &zip)]).await;
+    assert!(looked.status == 200 && looked.body.contains("Import it"), "{looked:?}");
+    assert!(shown(&browser, BUILDER).await.contains("no workflow package"), "a look changes nothing");
+    let sent = hidden(&looked.body, "zip");
+    let done = send_file(&browser, &[("zip", false, sent.as_bytes()), ("revision", false, b"")]).await;
+    assert_eq!((done.status, done.header("location")), (303, Some(BUILDER)), "{done:?}");
+
+    let mut other = sample();
+    other.insert("assets/<b>new.md".to_owned(), b"New.\n".to_vec());
+    other.remove("assets/style-guide.md");
+    let refused = send_file(&browser, &[("file", true, &to_zip(&other))]).await;
+    assert!(refused.status == 200 && refused.body.contains("cannot be imported"), "{refused:?}");
+    assert!(!refused.body.contains("<b>new"), "{}", refused.body);
+    let mut other = sample();
+    other.insert("assets/new.md".to_owned(), b"New.\n".to_vec());
+    other.insert("assets/search-log.yaml".to_owned(), b"a: 1\n".to_vec());
+    let looked = send_file(&browser, &[("file", true, &to_zip(&other))]).await;
+    assert!(looked.body.contains("1 added, 1 changed, 0 removed"), "{looked:?}");
+    let (sent, revision) = (hidden(&looked.body, "zip"), hidden(&looked.body, "revision"));
+    let vera = with_viewer(&rig).await;
+    let again = [("zip", false, sent.as_bytes()), ("revision", false, revision.as_bytes())];
+    assert_eq!(send_file(&vera, &again).await.status, 403);
+    let stale = send_file(&browser, &[("zip", false, sent.as_bytes()), ("revision", false, b"r99")]).await;
+    assert!(stale.status == 409 && stale.body.contains("has changed"), "{stale:?}");
+    assert_eq!(send_file(&browser, &again).await.status, 303);
+    assert!(person(&rig.houses[0], "builder.asset.read", json!({ "path": "assets/new.md" })).await.ok);
+    for (parts, status) in [(&[("file", true, &b"no zip"[..])], 200), (&[("file", true, &b""[..])], 400)] {
+        assert_eq!(send_file(&browser, parts).await.status, status);
+    }
+    let plain = browser.post(&format!("{BUILDER}/import"), "zip=").await;
+    assert_eq!(plain.status, 400, "{plain:?}");
+}

@@ -1,0 +1,192 @@
+//! The builder's pages of change sets: what one makes of the package, and what a person does with it.
+
+use serde_json::{Value, json};
+use toolhost_store::Role;
+use toolhost_testkit::House;
+use toolhost_testkit::sample::{FLOW, in_session, person, sample};
+
+use crate::builder_pages::{HOSTILE, rig_with, shown};
+use crate::pages::{Browser, USER_NAME, form};
+use crate::rig::Rig;
+
+const CHANGES: &str = "/projects/p0/builder/changes";
+const HISTORY: &str = "/projects/p0/builder/history";
+const ASSET: &str = "assets/style-guide.md";
+
+/// The value of a hidden field of a page.
+pub(crate) fn hidden(body: &str, name: &str) -> String {
+    let begin = format!("name=\"{name}\" value=\"");
+    assert!(body.contains(&begin), "no field {name}: {body}");
+    let (_, rest) = body.split_once(&begin).unwrap();
+    rest.split('"').next().unwrap().to_owned()
+}
+
+/// Stages operations as a model does.
+async fn staged(house: &House, session: &str, operations: Value, renew: Value) -> String {
+    let set = json!({
+        "schemaVersion": "1.1", "targetType": operations[0]["targetType"], "mode": "optimize",
+        "operations": operations, "revisions": renew,
+    });
+    let outcome = in_session(house, session, "builder.change.stage", json!({ "changeSet": set })).await;
+    assert!(outcome.ok, "{outcome:?}");
+    outcome.data["changeSetId"].as_str().unwrap().to_owned()
+}
+
+fn asset(path: &str, content: &str) -> Value {
+    json!({ "op": "upsert", "targetType": "asset", "target": { "path": path }, "payload": { "content": content } })
+}
+
+async fn revisions(house: &House) -> Value {
+    person(house, "builder.asset.read", json!({ "path": ASSET })).await.data["revisions"].clone()
+}
+
+/// Two operations: an asset that is changed, and one that is made.
+async fn two(rig: &Rig) -> String {
+    let house = &rig.houses[0];
+    let operations = json!([asset(ASSET, "Be brief.\n"), asset("assets/new.md", "New.\n")]);
+    staged(house, "s1", operations, revisions(house).await).await
+}
+
+#[tokio::test]
+async fn a_set_is_seen_applied_as_it_was_seen_and_taken_back() {
+    let rig = rig_with(sample()).await;
+    let id = two(&rig).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let path = format!("{CHANGES}/{id}");
+    assert!(shown(&browser, CHANGES).await.contains(&format!("href=\"{path}\"")));
+    let body = shown(&browser, &path).await;
+    for part in ["+Be brief.", "asset:assets/new.md", "class=\"new\"", "Choose operations", "Give it up"] {
+        assert!(body.contains(part), "{part}: {body}");
+    }
+    let stale = browser.post(&path, &form(&[("decision", "apply"), ("digest", &"0".repeat(64))])).await;
+    assert_eq!(stale.status, 409, "{stale:?}");
+    assert!(stale.body.contains("would now do something else"), "{}", stale.body);
+    let applied = browser.post(&path, &form(&[("decision", "apply"), ("digest", &hidden(&body, "digest"))])).await;
+    assert_eq!((applied.status, applied.header("location")), (303, Some(&*path)), "{applied:?}");
+    let body = shown(&browser, &path).await;
+    assert!(body.contains(">applied<") && !body.contains("Your decision"), "{body}");
+    let history = shown(&browser, HISTORY).await;
+    assert!(history.contains("Change 2: applied") && history.contains("Undo change 2"), "{history}");
+    assert_eq!(browser.post(HISTORY, "moment=2").await.status, 303);
+    let history = shown(&browser, HISTORY).await;
+    assert!(
+        history.contains("Change 3: took change 2 back") && history.contains("taken back by change 3"),
+        "{history}"
+    );
+    let again = browser.post(HISTORY, "moment=2").await;
+    assert!(again.status == 409 && again.body.contains("change 3 has done so already"), "{again:?}");
+    let row = rig.houses[0].rows().await.into_iter().find(|row| row["tool"] == "builder.change.apply").unwrap();
+    assert!(row.to_string().contains("workbench"), "{row}");
+}
+
+#[tokio::test]
+async fn operations_are_chosen_previewed_again_and_only_they_are_applied() {
+    let rig = rig_with(sample()).await;
+    let id = two(&rig).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let path = format!("{CHANGES}/{id}");
+    let all = hidden(&shown(&browser, &path).await, "digest");
+    let body = shown(&browser, &format!("{path}?chosen=1&op.1=1")).await;
+    assert!(body.contains("preview of the chosen operations only") && !body.contains("+Be brief."), "{body}");
+    let wrong =
+        browser.post(&path, &form(&[("decision", "apply"), ("digest", &all), ("chosen", "1"), ("op.1", "1")])).await;
+    assert_eq!(wrong.status, 409, "the digest of all is not that of some");
+    let digest = hidden(&body, "digest");
+    let none = browser.post(&path, &form(&[("decision", "apply"), ("digest", &digest), ("chosen", "1")])).await;
+    assert_eq!(none.status, 400, "{none:?}");
+    let applied = form(&[("decision", "apply"), ("digest", &digest), ("chosen", "1"), ("op.1", "1")]);
+    assert_eq!(browser.post(&path, &applied).await.status, 303);
+    let house = &rig.houses[0];
+    assert!(person(house, "builder.asset.read", json!({ "path": "assets/new.md" })).await.ok);
+    let other = person(house, "builder.asset.read", json!({ "path": ASSET })).await;
+    assert_ne!(other.data["content"], "Be brief.\n");
+}
+
+#[tokio::test]
+async fn each_delete_is_named_and_confirmed() {
+    let rig = rig_with(sample()).await;
+    let house = &rig.houses[0];
+    let made = staged(house, "s1", json!([asset("assets/gone.md", "x\n")]), json!({})).await;
+    assert!(toolhost_testkit::sample::apply(house, &made).await.ok);
+    let delete = json!([{ "op": "delete", "targetType": "asset", "target": { "path": "assets/gone.md" } }]);
+    let id = staged(house, "s2", delete, revisions(house).await).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let path = format!("{CHANGES}/{id}");
+    let body = shown(&browser, &path).await;
+    assert!(body.contains("name=\"delete.asset:assets/gone.md\""), "{body}");
+    let digest = hidden(&body, "digest");
+    let missing = browser.post(&path, &form(&[("decision", "apply"), ("digest", &digest)])).await;
+    assert!(missing.status == 400 && missing.body.contains("Not every object"), "{missing:?}");
+    let all = form(&[("decision", "apply"), ("digest", &digest), ("delete.asset:assets/gone.md", "1")]);
+    assert_eq!(browser.post(&path, &all).await.status, 303);
+}
+
+#[tokio::test]
+async fn a_clash_is_shown_with_its_three_sides_and_cannot_be_applied() {
+    let rig = rig_with(sample()).await;
+    let house = &rig.houses[0];
+    let read = revisions(house).await;
+    let mine = staged(house, "s1", json!([asset(ASSET, "Ours.\n")]), read.clone()).await;
+    let theirs = staged(house, "s2", json!([asset(ASSET, "Theirs.\n")]), read).await;
+    assert!(toolhost_testkit::sample::apply(house, &theirs).await.ok);
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let path = format!("{CHANGES}/{mine}");
+    let body = shown(&browser, &path).await;
+    for part in ["Base: before both", "<pre>Theirs.", "<pre>Ours."] {
+        assert!(body.contains(part), "{part}: {body}");
+    }
+    assert!(!body.contains("value=\"apply\"") && body.contains("value=\"discard\""), "{body}");
+    let forced = browser.post(&path, &form(&[("decision", "apply"), ("digest", &hidden(&body, "digest"))])).await;
+    assert_eq!(forced.status, 409, "{forced:?}");
+    assert_eq!(browser.post(&path, "decision=discard").await.status, 303);
+    assert!(shown(&browser, &path).await.contains("given up"));
+    assert!(shown(&browser, &format!("{CHANGES}?state=rejected")).await.contains(&mine));
+}
+
+#[tokio::test]
+async fn sets_that_stand_on_each_other_are_a_chain_and_a_graph_is_seen_before_and_after() {
+    let rig = rig_with(sample()).await;
+    let house = &rig.houses[0];
+    let read = person(house, "builder.workflow.read", json!({ "workflowId": FLOW })).await.data;
+    let change = |title: &str| {
+        json!([{ "op": "upsert", "targetType": "workflow", "target": { "workflowId": FLOW },
+            "payload": { "nodes": [{ "id": "scope", "title": title }] } }])
+    };
+    let first = staged(house, "s1", change(HOSTILE), read["revisions"].clone()).await;
+    let seen = in_session(house, "s1", "builder.workflow.read", json!({ "workflowId": FLOW })).await.data;
+    let second = staged(house, "s1", change("Again"), seen["revisions"].clone()).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let body = shown(&browser, &format!("{CHANGES}/{first}")).await;
+    assert!(body.contains("Graph before") && body.contains("Graph after") && body.contains("~ changed"), "{body}");
+    for wrong in ["<script", "<img", "\u{202e}", "\u{1b}"] {
+        assert!(!body.contains(wrong), "{wrong}: {body}");
+    }
+    let chain = shown(&browser, &format!("{CHANGES}/{second}")).await;
+    assert!(chain.contains(&format!("href=\"{CHANGES}/{first}\">{first}</a> (applied with it)")), "{chain}");
+    assert!(body.contains(&format!("{second}</a> (made on it)")), "{body}");
+}
+
+#[tokio::test]
+async fn a_viewer_applies_discards_and_undoes_nothing() {
+    let rig = rig_with(sample()).await;
+    let id = two(&rig).await;
+    let people = rig.houses[0].store.people();
+    let vera = people.add_user("vera").await.unwrap();
+    people.set_role(rig.houses[0].project.id, vera, Role::Viewer).await.unwrap();
+    people.add_user("eve").await.unwrap();
+    let (vera, eve) = (Browser::signed_in(&rig, "vera").await, Browser::signed_in(&rig, "eve").await);
+    let local = Browser::signed_in(&rig, USER_NAME).await;
+    let path = format!("{CHANGES}/{id}");
+    let digest = hidden(&shown(&local, &path).await, "digest");
+    let body = shown(&vera, &path).await;
+    assert!(!body.contains("Your decision") && body.contains("You are a viewer"), "{body}");
+    for decision in ["apply", "discard"] {
+        let reply = vera.post(&path, &form(&[("decision", decision), ("digest", &digest)])).await;
+        assert_eq!(reply.status, 403, "{decision}: {reply:?}");
+        assert_eq!(eve.post(&path, &form(&[("decision", decision), ("digest", &digest)])).await.status, 404);
+    }
+    assert!(shown(&local, &path).await.contains("Your decision"), "it is open as before");
+    assert_eq!(vera.post(HISTORY, "moment=1").await.status, 403);
+    assert_eq!(local.get(&format!("{CHANGES}/cs-99")).await.status, 404);
+    assert_eq!(local.get(&format!("{CHANGES}/x")).await.status, 404);
+}
