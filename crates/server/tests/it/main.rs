@@ -18,6 +18,7 @@ mod mcp;
 mod metrics;
 mod oauth;
 mod openapi;
+mod opened;
 mod openid;
 mod pages;
 mod rig;
