@@ -49,7 +49,7 @@
   const isTyped = (field) => field.type === "checkbox" || field.type === "radio" ? field.checked !== field.defaultChecked
     : field.nodeName === "SELECT" ? [...field.options].some((option) => option.selected !== option.defaultSelected)
       : field.type !== "hidden" && field.value !== field.defaultValue;
-  const hasTyped = (node) => node.nodeType === 1 && 
+  const hasTyped = (node) => node.nodeType === 1 &&
     (isField(node) ? [node] : $$("textarea, input, select", node)).some((field) => !/^(checkbox|radio)$/.test(field.type) && isTyped(field));
 
   // Makes a node what another one is. What a person has typed, opened or focused stays.

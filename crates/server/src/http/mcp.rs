@@ -22,7 +22,7 @@ use super::envelope;
 use super::sessions::Sessions;
 use super::token::Right;
 use super::{HttpLimits, Serving};
-use crate::mcp::{CALLS_MAX_DEFAULT, Door, Given, Listed, McpService, Tidy};
+use crate::mcp::{AskPages, CALLS_MAX_DEFAULT, Door, Given, Listed, McpService, Tidy};
 
 /// How long a service without sessions is kept for its caller's next request.
 const SERVICE_IDLE: Duration = Duration::from_secs(600);
@@ -38,6 +38,8 @@ pub(crate) struct Doors {
     sessions: Arc<Semaphore>,
     limits: HttpLimits,
     version: String,
+    /// Where there are pages for people, whether they are reached over TLS.
+    pages_are_tls: Option<bool>,
     /// Ends them all.
     life: CancellationToken,
 }
@@ -67,7 +69,8 @@ impl Doors {
     pub(crate) fn new(serving: &Serving, life: CancellationToken) -> Self {
         let limits = serving.limits;
         let sessions = Arc::new(Semaphore::new(limits.sessions));
-        Self { open: Mutex::default(), sessions, limits, version: serving.version.clone(), life }
+        let pages_are_tls = serving.sign_in.as_ref().map(|sign_in| sign_in.is_tls);
+        Self { open: Mutex::default(), sessions, limits, version: serving.version.clone(), pages_are_tls, life }
     }
 
     /// Answers a request whose body is whole.
@@ -143,8 +146,11 @@ impl Doors {
         });
         let life = self.life.child_token();
         let (given, ends) = (Arc::new(Given::default()), Session::new(life.clone()));
-        let factory =
-            move || McpService::new(Arc::clone(&door), Arc::clone(&given), ends.clone()).map_err(std::io::Error::other);
+        let pages = self.pages_are_tls.map(|is_tls| AskPages { is_tls, project: project.key.clone() });
+        let factory = move || {
+            let service = McpService::new(Arc::clone(&door), Arc::clone(&given), ends.clone());
+            service.map(|service| service.with_pages(pages.clone())).map_err(std::io::Error::other)
+        };
         let sessions = Arc::new(Sessions::new(self.limits.sessions_of_token, Arc::clone(&self.sessions)));
         // Names and origins were checked before anybody was asked who they are.
         let config = StreamableHttpServerConfig::default()

@@ -1,5 +1,6 @@
 //! Asking the person at the client: by a form that the server sends (up to MCP 2025-11-25), or that it returns and the
-//! client brings back filled in with the same call (from 2026-07-28).
+//! client brings back filled in with the same call (from 2026-07-28). Where the client can open addresses, an ask with a preview
+//! is asked by its page: the address has no secret in it, and the page needs the person's own login.
 //!
 //! The form only carries an answer to the queue, where it is one of those that may come first. What the client sends back
 //! names an ask by its id, which is looked up, must be this caller's and one whose form the client was given: nothing in it
@@ -7,6 +8,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rmcp::model::{
     ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ElicitationSchema,
@@ -28,6 +30,8 @@ const CLIENT_CHARS_MAX: usize = 60;
 const FORM: &str = "decision";
 /// Most forms of a connection that may be answered still; who answers an older one is asked again.
 const GIVEN_MAX: usize = 1_000;
+/// How long a call waits for the answer on a page that the client has opened; after that it is asked for with `approval_wait`.
+pub(crate) const PAGE_WAIT: Duration = Duration::from_secs(45);
 /// Where an answer given in a client comes from, for the audit.
 const PLACE: &str = "mcp-client";
 
@@ -46,8 +50,29 @@ pub(crate) enum Forms {
 pub(crate) struct Client {
     /// As it was sent; empty if it does not say.
     pub(crate) name: String,
-    /// How it can be asked.
+    /// How it can be asked by forms.
     pub(crate) forms: Forms,
+    /// How it can be asked to open the page of an ask.
+    pub(crate) pages: Forms,
+}
+
+/// Where the pages of a project's asks are; they are named as their client names the server.
+#[derive(Clone)]
+pub(crate) struct AskPages {
+    pub(crate) is_tls: bool,
+    /// The key of the project.
+    pub(crate) project: String,
+}
+
+impl AskPages {
+    /// What the addresses of the asks begin with, in the words of this request.
+    pub(crate) fn base(&self, context: &RequestContext<RoleServer>) -> Option<String> {
+        let parts = context.extensions.get::<axum::http::request::Parts>()?;
+        let of_head = parts.headers.get(axum::http::header::HOST).and_then(|host| host.to_str().ok());
+        let host = parts.uri.authority().map(axum::http::uri::Authority::as_str).or(of_head)?;
+        let project = percent_encoding::utf8_percent_encode(&self.project, percent_encoding::NON_ALPHANUMERIC);
+        Some(format!("{}://{host}/asks/{project}/", if self.is_tls { "https" } else { "http" }))
+    }
 }
 
 impl Client {
@@ -55,15 +80,17 @@ impl Client {
     /// for each request that belongs to none.
     pub(crate) fn of(context: &RequestContext<RoleServer>, has_begun: bool) -> Self {
         if let Some(session) = context.peer.peer_info().filter(|_| has_begun) {
-            let asked = shows_forms(session.capabilities.elicitation.as_ref());
-            let forms = if asked { Forms::Asked } else { Forms::None };
-            return Self { name: session.client_info.name.clone(), forms };
+            let able = session.capabilities.elicitation.as_ref();
+            let [forms, pages] =
+                [shows_forms(able), opens_pages(able)].map(|can| if can { Forms::Asked } else { Forms::None });
+            return Self { name: session.client_info.name.clone(), forms, pages };
         }
         let declared = context.meta.client_capabilities();
-        let returned =
-            is_stateless(context) && shows_forms(declared.as_ref().and_then(|declared| declared.elicitation.as_ref()));
-        let forms = if returned { Forms::Returned } else { Forms::None };
-        Self { name: context.meta.client_info().map(|client| client.name).unwrap_or_default(), forms }
+        let able = declared.as_ref().and_then(|declared| declared.elicitation.as_ref());
+        let able = able.filter(|_| is_stateless(context));
+        let [forms, pages] =
+            [shows_forms(able), opens_pages(able)].map(|can| if can { Forms::Returned } else { Forms::None });
+        Self { name: context.meta.client_info().map(|client| client.name).unwrap_or_default(), forms, pages }
     }
 
     /// Whoever answers in a client is known by what the client says of itself, and acts for the user of the session.
@@ -83,9 +110,52 @@ fn shows_forms(able: Option<&ElicitationCapability>) -> bool {
     able.is_some_and(|able| able.form.is_some() || able.url.is_none())
 }
 
+fn opens_pages(able: Option<&ElicitationCapability>) -> bool {
+    able.is_some_and(|able| able.url.is_some())
+}
+
+/// By what a person is asked in this client.
+#[derive(Clone)]
+pub(crate) struct By {
+    /// Whether its forms decide.
+    pub(crate) forms: bool,
+    /// What the addresses of pages begin with, where it opens them.
+    pub(crate) pages: Option<String>,
+}
+
+/// A request to the client.
+enum Wish {
+    Form(ElicitRequestParams),
+    /// Opening a page decides nothing.
+    Page(ElicitRequestParams),
+}
+
+impl By {
+    async fn wish(&self, queue: &Queue, person: &Person, ask: &Ask, shown: &Shown) -> Option<Wish> {
+        let has_preview = shown.kind != AskKind::Question && !shown.detail.is_empty();
+        match &self.pages {
+            Some(base) if has_preview || !self.forms => Some(Wish::Page(opened(base, ask, shown))),
+            _ if self.forms => form(queue, person, ask, shown).await.map(Wish::Form),
+            _ => None,
+        }
+    }
+}
+
+/// The request to open the page of an ask.
+fn opened(base: &str, ask: &Ask, shown: &Shown) -> ElicitRequestParams {
+    let id = ask_id(ask.number);
+    let summary = visible_line(if shown.kind == AskKind::Review { &shown.title } else { &shown.summary });
+    let message = format!(
+        "{} asks ({id}): {summary}\nThe page shows all of it, and takes your answer.",
+        visible_line(&shown.persona)
+    );
+    ElicitRequestParams::UrlElicitationParams { meta: None, message, url: format!("{base}{id}"), elicitation_id: id }
+}
+
 /// Asks by a request of the server's.
 pub(crate) struct Elicitation {
     pub(crate) queue: Queue,
+    pub(crate) by: By,
     pub(crate) peer: Peer<RoleServer>,
     /// Of the call that asks.
     pub(crate) slot: Option<Slot>,
@@ -103,9 +173,20 @@ impl Presenter for Elicitation {
 
     fn present<'a>(&'a self, ask: &'a Ask, shown: &'a Shown) -> BoxFuture<'a, Presented> {
         Box::pin(async move {
-            let Some(form) = form(&self.queue, &self.person, ask, shown).await else { return Presented::Gone };
+            let Some(wish) = self.by.wish(&self.queue, &self.person, ask, shown).await else { return Presented::Gone };
             let _waiting = self.slot.as_ref().map(Slot::wait_for_the_client);
-            match self.peer.create_elicitation(form).await {
+            let (request, is_page) = match wish {
+                Wish::Form(form) => (form, false),
+                Wish::Page(page) => (page, true),
+            };
+            match self.peer.create_elicitation(request).await {
+                Ok(result) if is_page => {
+                    if result.action == ElicitationAction::Accept {
+                        // The answer comes from the page; whoever waits for it here hears of it.
+                        tokio::time::sleep(PAGE_WAIT).await;
+                    }
+                    Presented::Gone
+                }
                 Ok(result) => decision(shown, result).map_or(Presented::Gone, Presented::Decided),
                 Err(error) => {
                     tracing::warn!(%error, "the client could not ask");
@@ -121,24 +202,32 @@ impl Presenter for Elicitation {
 
 /// The asks whose form this client was given in this connection, the latest of them: it answers no others.
 #[derive(Default)]
-pub(crate) struct Given(Mutex<VecDeque<i64>>);
+pub(crate) struct Given(Mutex<VecDeque<(i64, Way)>>);
+
+/// How a client was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Form,
+    Page,
+}
 
 impl Given {
-    fn add(&self, number: i64) {
+    fn add(&self, number: i64, way: Way) {
         let mut numbers = self.numbers();
-        if !numbers.contains(&number) {
-            numbers.push_back(number);
+        if !numbers.contains(&(number, way)) {
+            numbers.push_back((number, way));
         }
         if numbers.len() > GIVEN_MAX {
             numbers.pop_front();
         }
     }
 
-    fn has(&self, number: i64) -> bool {
-        self.numbers().contains(&number)
+    /// The last way in which it was asked this.
+    fn way(&self, number: i64) -> Option<Way> {
+        self.numbers().iter().rev().find(|(given, _)| *given == number).map(|(_, way)| *way)
     }
 
-    fn numbers(&self) -> MutexGuard<'_, VecDeque<i64>> {
+    fn numbers(&self) -> MutexGuard<'_, VecDeque<(i64, Way)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -158,6 +247,8 @@ pub(crate) enum Heard {
     /// A form came back, and decided nothing: it was dismissed or garbled, or came too late.
     NoDecision,
     Decision,
+    /// The client has opened the page of the ask, where the answer will come from.
+    Opened,
 }
 
 /// Takes the answer that a repeated call brings to a form that this client was given.
@@ -184,13 +275,19 @@ pub(crate) async fn answer(
     if ask.user_id != person.user_id || ask.session_id != door.scope.session_id {
         return Err(unknown());
     }
-    let Some(responses) = returned.responses.as_ref().filter(|_| given.has(number)) else { return Ok(Heard::Nothing) };
+    let (Some(responses), Some(way)) = (returned.responses.as_ref(), given.way(number)) else {
+        return Ok(Heard::Nothing);
+    };
     // Under 2026-07-28 a client repeats the request that the form was returned for; beside any other call it decides nothing.
     if !is_asked_by(door, &ask, call) {
         return Ok(Heard::Nothing);
     }
     let Some(result) = responses.get(FORM) else { return Ok(Heard::Nothing) };
     let result = serde_json::from_value::<ElicitResult>(result.clone()).ok();
+    if way == Way::Page {
+        let is_opened = result.is_some_and(|result| result.action == ElicitationAction::Accept);
+        return Ok(if is_opened { Heard::Opened } else { Heard::NoDecision });
+    }
     let Some(decision) = result.and_then(|result| decision(&shown, result)) else { return Ok(Heard::NoDecision) };
     match door.gate.queue().decide(person, number, decision, PLACE).await {
         Ok(_) => Ok(Heard::Decision),
@@ -219,7 +316,7 @@ fn is_asked_by(door: &Door, ask: &Ask, call: &Call) -> bool {
 pub(crate) async fn required(
     door: &Door,
     given: &Given,
-    person: &Person,
+    (person, by): (&Person, &By),
     outcome: &Outcome,
 ) -> Option<InputRequiredResult> {
     let status = outcome.data.get("status").and_then(Value::as_str)?;
@@ -229,8 +326,12 @@ pub(crate) async fn required(
     let id = outcome.data.get("approvalId").and_then(Value::as_str)?;
     let queue = door.gate.queue();
     let (ask, shown) = queue.get(door.scope.project_id, ask_number(id)?).await.ok()?;
-    let request = InputRequest::Elicitation(ElicitRequest::new(form(queue, person, &ask, &shown).await?));
-    given.add(ask.number);
+    let (wish, way) = match by.wish(queue, person, &ask, &shown).await? {
+        Wish::Form(form) => (form, Way::Form),
+        Wish::Page(page) => (page, Way::Page),
+    };
+    let request = InputRequest::Elicitation(ElicitRequest::new(wish));
+    given.add(ask.number, way);
     Some(InputRequiredResult::new(Some(InputRequests::from([(FORM.to_owned(), request)])), Some(id.to_owned())))
 }
 

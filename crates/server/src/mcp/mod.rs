@@ -21,5 +21,5 @@ pub use resources::ResourceKind;
 pub use slots::{CALLS_MAX_DEFAULT, Tidy};
 pub use stdio::{StdioError, serve_stdio};
 
-pub(crate) use elicit::Given;
+pub(crate) use elicit::{AskPages, Given};
 pub(crate) use service::McpService;

@@ -37,6 +37,8 @@ const PAGE_TOOLS: usize = 100;
 pub(crate) struct McpService {
     door: Arc<Door>,
     given: Arc<elicit::Given>,
+    /// Where the pages of asks are; `None`: there are none.
+    pages: Option<elicit::AskPages>,
     /// Whether the client has sent its `initialize`.
     begun: AtomicBool,
     /// Ends when the client of a session has gone.
@@ -58,7 +60,14 @@ impl McpService {
     /// `given` are the forms that this caller was given, also by the services of its earlier requests.
     pub(crate) fn new(door: Arc<Door>, given: Arc<elicit::Given>, life: Session) -> Result<Self, toolhost_host::Error> {
         door.gate.profile(&door.profile)?;
-        Ok(Self { door, given, begun: AtomicBool::new(false), closing: Session::new(life.child_token()), life })
+        let closing = Session::new(life.child_token());
+        Ok(Self { door, given, pages: None, begun: AtomicBool::new(false), closing, life })
+    }
+
+    /// Sends clients that can open addresses to the pages of asks.
+    pub(crate) fn with_pages(mut self, pages: Option<elicit::AskPages>) -> Self {
+        self.pages = pages;
+        self
     }
 
     /// With what it ends what goes on in the background.
@@ -143,22 +152,31 @@ impl McpService {
         context: &RequestContext<RoleServer>,
     ) -> Result<Answered, ErrorData> {
         let client = self.client(context);
+        // Forms are decided by whoever speaks for the client; on a page, a person has signed in.
         let forms = if self.door.ask_in_client { client.forms } else { elicit::Forms::None };
+        let can_open = client.pages != elicit::Forms::None;
+        let pages = self.pages.as_ref().filter(|_| can_open).and_then(|pages| pages.base(context));
+        let way = if pages.is_some() { client.pages } else { forms };
+        let by = elicit::By { forms: forms != elicit::Forms::None, pages };
         let person = || Person {
             user_id: self.door.scope.user_id,
             project_id: self.door.scope.project_id,
             name: client.approver(&self.door.user),
         };
         let mut heard = elicit::Heard::Nothing;
-        match forms {
+        match way {
             elicit::Forms::Asked => {
                 let queue = self.door.gate.queue().clone();
                 let (peer, slot) = (context.peer.clone(), context.extensions.get::<Slot>().cloned());
-                hooks.presenter = Some(Arc::new(elicit::Elicitation { queue, peer, slot, person: person() }));
+                hooks.presenter =
+                    Some(Arc::new(elicit::Elicitation { queue, by: by.clone(), peer, slot, person: person() }));
             }
             elicit::Forms::Returned => {
                 hooks.hold = Some(Duration::ZERO);
                 heard = elicit::answer(&self.door, &self.given, &person(), &call, returned).await?;
+                if heard == elicit::Heard::Opened {
+                    hooks.hold = Some(elicit::PAGE_WAIT);
+                }
             }
             elicit::Forms::None => {}
         }
@@ -174,9 +192,9 @@ impl McpService {
             }
         };
         // Whoever has just been asked and did not decide is not asked again at once. Whoever decided may be asked the next question.
-        if forms == elicit::Forms::Returned
-            && heard != elicit::Heard::NoDecision
-            && let Some(required) = elicit::required(&self.door, &self.given, &person(), &outcome).await
+        if way == elicit::Forms::Returned
+            && !matches!(heard, elicit::Heard::NoDecision | elicit::Heard::Opened)
+            && let Some(required) = elicit::required(&self.door, &self.given, (&person(), &by), &outcome).await
         {
             return Ok(Answered::Required(required));
         }

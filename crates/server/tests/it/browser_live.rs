@@ -68,10 +68,8 @@ async fn what_one_browser_decides_leaves_the_other_and_its_stale_form_is_refused
     second.click("button[value=deny]").await;
     second.until_says("eva said: deny").await;
     first.until_says("eva said: deny").await;
-    assert_eq!(
-        first.run("return document.querySelector('#said').textContent").await.as_str().unwrap().contains("eva said"),
-        true
-    );
+    let said = first.run("return document.querySelector('#said').textContent").await;
+    assert!(said.as_str().unwrap().contains("eva said"), "{said}");
     assert_eq!(first.run("return document.querySelector('#text').value").await, "half a rea", "what was typed stays");
     first.click("button[value=deny]").await;
     first.until_says("What you have written").await;

@@ -21,6 +21,7 @@ mod mcp;
 mod metrics;
 mod oauth;
 mod openapi;
+mod opened;
 mod openid;
 mod pages;
 mod project_pages;

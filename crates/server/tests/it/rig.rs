@@ -216,10 +216,15 @@ impl Rig {
     }
 
     /// A request over MCP by a client of 2026-07-28 that shows forms.
-    pub(crate) async fn modern(&self, token: &str, method: &str, mut params: Value) -> HttpReply {
+    pub(crate) async fn modern(&self, token: &str, method: &str, params: Value) -> HttpReply {
+        self.modern_with(token, serde_json::json!({ "form": {} }), method, params).await
+    }
+
+    /// The same by a client that can ask people in these ways.
+    pub(crate) async fn modern_with(&self, token: &str, asks: Value, method: &str, mut params: Value) -> HttpReply {
         let meta = serde_json::json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
+            "io.modelcontextprotocol/clientCapabilities": { "elicitation": asks },
             "io.modelcontextprotocol/clientInfo": { "name": "forms", "version": "1" },
         });
         let own = params["_meta"].as_object_mut().map(std::mem::take).unwrap_or_default();

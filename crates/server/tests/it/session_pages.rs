@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, Journal, ToolError};
+use toolhost_host::Undo;
 use toolhost_server::http::{
     Archive, ChangePreview, Done, Forked, HttpLimits, Imported, MemberChanged, NewRun, PackageFindings, Replaces,
-    SessionInfo, Stop, TokenMade, TokenWish, Work,
+    SessionInfo, Stop, TokenMade, TokenWish, WholePackage, Work,
 };
 use toolhost_store::{NewSession, Role, SessionState, Sessions};
 use toolhost_testkit::USER;
@@ -291,6 +292,15 @@ impl Work for Told {
             let session = self.info(session, format!("fork {user} {turns:?}")).await?;
             Ok(Forked { session, turns: turns.unwrap_or(0), unended: None })
         })
+    }
+    fn package<'a>(&'a self, _: &'a str) -> Done<'a, Option<Arc<WholePackage>>> {
+        unreachable!()
+    }
+    fn file_undo<'a>(&'a self, _: &'a str, _: &'a str) -> Done<'a, Undo> {
+        unreachable!()
+    }
+    fn undo_files<'a>(&'a self, _: &'a str, _: &'a str, _: &'a str) -> Done<'a, ()> {
+        unreachable!()
     }
     fn set_member<'a>(&'a self, _: &'a str, _: &'a str, _: Option<&'a str>) -> Done<'a, MemberChanged> {
         unreachable!()

@@ -6,6 +6,7 @@ use toolhost_builder::limits::Size;
 use toolhost_builder::packages::{Apply, ChangeSetLine, Deed, PackageError, Packages, ProjectPackage, WorkflowLine};
 use toolhost_builder::{Files, Package, from_zip_up_to, to_zip, validate};
 use toolhost_contract::{ErrorKind, ToolError};
+use toolhost_host::Undo;
 use toolhost_server::http::{
     Archive, ChangePreview, Done, Forked, Imported, MemberChanged, NewRun, PackageFindings, Replaces, SessionInfo,
     Stop, TokenMade, TokenWish, WholePackage, Work,
@@ -90,6 +91,14 @@ impl Work for PackageWork {
                 Err(error) => Err(error.into()),
             }
         })
+    }
+
+    fn file_undo<'a>(&'a self, _: &'a str, _: &'a str) -> Done<'a, Undo> {
+        Box::pin(async { nothing() })
+    }
+
+    fn undo_files<'a>(&'a self, _: &'a str, _: &'a str, _: &'a str) -> Done<'a, ()> {
+        Box::pin(async { nothing() })
     }
 
     fn workflows<'a>(&'a self, user: &'a str) -> Done<'a, Vec<WorkflowLine>> {

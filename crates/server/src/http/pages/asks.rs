@@ -29,6 +29,8 @@ pub(super) const ROUTES: &[Route] = &[
 /// Which changes make a page fetch itself again.
 pub(super) const ASKS: &str = told::ASKS;
 const ASKS_AND_CALLS: &str = "asks calls";
+/// What the names of asks in the forms that take several begin with.
+pub(super) const FIELD: &str = "ask:";
 /// Most asks of one project in the inbox.
 const ASKS_MAX: i64 = 200;
 /// Most lines of an effect on one page.
@@ -242,7 +244,7 @@ fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {
         project: visible_line(&membership.project.name),
         what: kind_word(ask.kind),
         kind: kind_noun(ask.kind),
-        field: is_one_of_several.then(|| super::batch::field(membership, &id)),
+        field: is_one_of_several.then(|| field(membership, &id)),
         risk: risk(membership, &ask.tool),
         tool: visible_line(&ask.tool),
         summary: visible_line(&ask.summary.replace(['\n', '\t'], " ")),
@@ -253,6 +255,11 @@ fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {
         ended,
         id,
     }
+}
+
+/// The name of an ask in the forms that take several.
+pub(super) fn field(membership: &Membership, id: &str) -> String {
+    format!("{FIELD}{}/{id}", membership.project.key)
 }
 
 fn kind_word(kind: AskKind) -> &'static str {

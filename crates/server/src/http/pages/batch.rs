@@ -12,7 +12,7 @@ use toolhost_contract::{ErrorKind, ToolError, visible_line};
 use toolhost_host::Shown;
 use toolhost_store::{Ask, AskKind, AskState, Role};
 
-use super::asks::{Line, Parts, Risk, answer, asks_always, found};
+use super::asks::{FIELD, Line, Parts, Risk, answer, asks_always, field, found};
 use super::route::{Made, Route, Wanted};
 use super::visitor::{Membership, Visitor};
 use super::{Place, page, see};
@@ -24,8 +24,6 @@ pub(super) const ROUTES: &[Route] = &[Route { path: "/batch", name: "batch", tak
 const ASKS_MAX: usize = 50;
 /// Most bytes of all their effects.
 const BYTES_MAX: usize = 512 * 1024;
-/// What the names of asks in the forms begin with.
-const ASK: &str = "ask:";
 
 #[derive(Template)]
 #[template(path = "batch.html")]
@@ -68,7 +66,7 @@ fn several(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         match &wanted.form {
             None => {
-                let names: Vec<&str> = wanted.query.keys().filter_map(|name| name.strip_prefix(ASK)).collect();
+                let names: Vec<&str> = wanted.query.keys().filter_map(|name| name.strip_prefix(FIELD)).collect();
                 show(&visitor, &names, (Vec::new(), Tried::default())).await
             }
             Some(form) => decide(&visitor, form).await,
@@ -82,11 +80,6 @@ struct Tried {
     done: usize,
     text: String,
     error: Option<String>,
-}
-
-/// The name of an ask in the forms.
-pub(super) fn field(membership: &Membership, id: &str) -> String {
-    format!("{ASK}{}/{id}", membership.project.key)
 }
 
 /// Why an ask is not decided together with others; `None` if it can be.
@@ -179,7 +172,7 @@ async fn decide(visitor: &Visitor<'_>, form: &BTreeMap<String, String>) -> Resul
     let word = form.get("decision").map(String::as_str).unwrap_or_default();
     let text = form.get("text").map(|text| text.replace("\r\n", "\n")).unwrap_or_default();
     let asked: Vec<(&str, &str)> =
-        form.iter().filter_map(|(name, digest)| Some((name.strip_prefix(ASK)?, digest.as_str()))).collect();
+        form.iter().filter_map(|(name, digest)| Some((name.strip_prefix(FIELD)?, digest.as_str()))).collect();
     let names: Vec<&str> = asked.iter().map(|(name, _)| *name).collect();
     let wrong = match word {
         "deny" if text.trim().is_empty() => Some("Say why not: the agents read it."),

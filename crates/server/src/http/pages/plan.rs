@@ -111,10 +111,13 @@ impl Related {
     }
 }
 
+/// Families of tools whose changes these pages show.
+const FAMILIES: &str = "task feature requirement milestone iteration persona memory artifact";
+
 impl<'a> PlanPage<'a> {
     fn new(visitor: &'a Visitor<'_>, membership: &'a Membership, path: &'static str) -> Self {
         let title = MENU.iter().find(|(known, _)| *known == path).map_or("Plan", |(_, title)| title);
-        let place = membership.place(visitor, PART);
+        let place = Place { live: FAMILIES, ..membership.place(visitor, PART) };
         Self { place, membership, path, title, hint: String::new(), button: None, fields: Vec::new(), groups: vec![] }
     }
 

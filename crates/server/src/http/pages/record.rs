@@ -247,7 +247,12 @@ async fn shown(
     tried: Tried,
 ) -> Result<Response<Body>, ToolError> {
     let record = read(visitor, membership, id).await?;
-    let place = membership.place(visitor, if id.kind == Kind::Ticket { board::PART } else { plan::PART });
+    let (section, live) = match id.kind {
+        Kind::Ticket => (board::PART, "ticket"),
+        Kind::Task => (plan::PART, "task"),
+        _ => (plan::PART, ""),
+    };
+    let place = Place { live, ..membership.place(visitor, section) };
     let (address, title) = (address(membership, &id.to_string()), title(&record, id));
     if let Some(field) = wanted.asked("field") {
         let text = record.get(field).and_then(Value::as_str).ok_or_else(missing)?;

@@ -19,8 +19,8 @@ use super::route::{Route, Wanted};
 use super::sign_in::{Door, ELSEWHERE, LOGIN, LOGOUT, Opened, SignIn, no_link};
 use super::visitor::Visitor;
 use super::{
-    STATIC, access, asks, audit, batch, board, builder, file, files, multipart, plan, policy, problem, projects, record,
-    search, sessions,
+    STATIC, access, asks, audit, batch, board, builder, file, files, multipart, plan, policy, problem, projects,
+    record, search, sessions,
 };
 use crate::http::connections::Address;
 use crate::http::ends::Ends;

@@ -29,8 +29,6 @@ use crate::http::{WholePackage, Work};
 /// The entry of the menu.
 pub(super) const SECTION: Section = Section { path: "builder", title: "Builder" };
 
-/// Where calls of these pages come from, as the audit names it.
-const PLACE: &str = "workbench";
 /// Findings that explain an error.
 const FINDINGS_SAID_MAX: usize = 5;
 /// Most items of a list on one page.
