@@ -32,6 +32,7 @@ pub mod sessions;
 mod sqlite_pool;
 mod stream;
 mod subject;
+mod terminals;
 mod tokens;
 mod wakes;
 
@@ -50,5 +51,6 @@ pub use reader::{Filter, KnownProject, Problem, Reader, Row, Undecided, Verdict}
 pub use sessions::{Held, NewSession, SessionRow, SessionState, Sessions, StepRow, Steps};
 pub use stream::{Happened, Position, SessionChange, SessionEvent, StreamEvent};
 pub use subject::{Database, Subject, Subjects, Who};
+pub use terminals::{TERMINAL_ASK_LIVES, TerminalAsk, TerminalLogin, Terminals};
 pub use tokens::{NewToken, Token, Tokens};
 pub use wakes::{Wakes, Woken};

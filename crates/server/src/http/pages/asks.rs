@@ -12,7 +12,7 @@ use toolhost_contract::{Approval, Effect, ErrorKind, QUOTE_MARK, ToolError, quot
 use toolhost_host::{
     Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Shown, Standing, ask_id, ask_number,
 };
-use toolhost_store::{Ask, AskKind, AskState, AskSummary, Role};
+use toolhost_store::{Ask, AskKind, AskState, AskSummary};
 
 use super::route::{Made, Route, Wanted};
 use super::visitor::{Membership, Visitor};
@@ -136,7 +136,7 @@ struct AskPage<'a> {
     rule: Option<String>,
     error: Option<String>,
     /// Whether the person may only look.
-    is_viewer: bool,
+    only_looks: bool,
     /// Whether somebody else than the person has to allow it.
     needs_another: bool,
     ended: Option<Ended>,
@@ -285,13 +285,13 @@ async fn ask_page<'a>(
     (ask, shown): (&Ask, &'a Shown),
     tried: Tried,
 ) -> Result<AskPage<'a>, ToolError> {
-    // Viewers decide nothing, so they need no secret.
-    let unmasked = if membership.role == Role::Viewer { "" } else { &*shown.unmasked };
+    // Who decides nothing needs no secret.
+    let unmasked = if membership.approver { &*shown.unmasked } else { "" };
     let parts = Parts::of(&shown.detail, unmasked);
     let part = tried.part.clamp(1, parts.count());
     let is_last = part == parts.count();
     let (lines, unmasked) = parts.lines(part, shown.kind == AskKind::Approval);
-    let is_open = ask.state == AskState::Open && membership.role != Role::Viewer;
+    let is_open = ask.state == AskState::Open && membership.approver;
     let may_allow = !shown.second_person || ask.user_id != membership.user_id;
     let next = match ask.state {
         AskState::Open => None,
@@ -330,7 +330,7 @@ async fn ask_page<'a>(
         rule: shown.rule_text().filter(|_| is_open && is_last && may_allow),
         needs_another: is_open && !may_allow,
         error: tried.error,
-        is_viewer: membership.role == Role::Viewer && ask.state == AskState::Open,
+        only_looks: !membership.approver && ask.state == AskState::Open,
         ended: Ended::of(ask),
         next,
     })

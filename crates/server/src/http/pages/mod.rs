@@ -8,6 +8,7 @@ mod projects;
 mod route;
 mod routes;
 mod sign_in;
+mod terminals;
 mod visitor;
 
 use askama::Template;

@@ -16,7 +16,7 @@ use toolhost_store::Login;
 use super::route::{Made, Route, Wanted};
 use super::sign_in::{Door, ELSEWHERE, LOGIN, LOGOUT, Opened, SignIn, no_link};
 use super::visitor::Visitor;
-use super::{STATIC, asks, file, problem, projects};
+use super::{STATIC, asks, file, problem, projects, terminals};
 use crate::http::connections::Address;
 use crate::http::listen::{Params, RETRY_LOGIN_SECONDS, named, query_of, whole};
 use crate::http::oauth::{CALLBACK, Oauth};
@@ -37,7 +37,7 @@ pub(crate) struct Pages {
 const FORM_BYTES_MAX: usize = 4 * ANSWER_BYTES_MAX;
 
 /// The pages for people who have signed in.
-const ROUTES: &[&[Route]] = &[asks::ROUTES, projects::ROUTES];
+const ROUTES: &[&[Route]] = &[asks::ROUTES, projects::ROUTES, terminals::ROUTES];
 
 impl Pages {
     pub(crate) fn new(sign_in: SignIn, oauth: Option<Arc<Oauth>>, serving: &Serving, visitors: Arc<Visitors>) -> Self {
@@ -86,7 +86,8 @@ impl Pages {
             Ok(wanted) => wanted,
             Err(answer) => return answer,
         };
-        let visitor = Visitor { login: &login, projects: &*self.projects, clock: &*self.clock };
+        let terminals = self.door.terminals();
+        let visitor = Visitor { login: &login, projects: &*self.projects, clock: &*self.clock, terminals };
         make(visitor, wanted).await.unwrap_or_else(|error| failed(&error, Some(&login)))
     }
 
