@@ -41,7 +41,12 @@ impl Engine {
     /// The program, told to keep everything in this database.
     pub fn under(&self, program: Program) -> Program {
         match &self.url {
-            Some(url) => program.variable("TOOLHOST_DATABASE", url),
+            Some(url) => {
+                // Programs with homes of their own are one terminal, as long as it is one database.
+                let name: String = url.chars().filter(char::is_ascii_alphanumeric).collect();
+                let login = Path::new("/var/tmp").join(format!("toolhost-test-login-{name}"));
+                program.variable("TOOLHOST_DATABASE", url).variable("TOOLHOST_LOGIN_FILE", login)
+            }
             None => program,
         }
     }
