@@ -28,6 +28,7 @@ mod since;
 mod size;
 mod socket;
 mod terminal;
+mod terminals;
 mod tls;
 mod tokens;
 mod toml_file;

@@ -14,7 +14,7 @@ use crate::notify::NotifyTable;
 use crate::print::ColorFlag;
 use crate::remotes::{self, RemoteTable};
 use crate::size::Size;
-use crate::toml_file;
+use crate::{terminals, toml_file};
 use anyhow::{Context, bail};
 use etcetera::BaseStrategy;
 use schemars::JsonSchema;
@@ -82,9 +82,12 @@ pub(crate) struct Settings {
     /// The project's name in a shared database; its folder's path otherwise
     #[arg(long, global = true, value_name = "NAME", env = "TOOLHOST_PROJECT")]
     project: Option<String>,
-    /// In whose name: a user of the database
+    /// In whose name: a user of the database; of a shared one, the user you are signed in as
     #[arg(long, global = true, value_name = "NAME", env = "TOOLHOST_USER")]
     user: Option<String>,
+    /// The file with your login to a shared database [default: below ~/.local/share/toolhost]
+    #[arg(long, global = true, value_name = "FILE", env = "TOOLHOST_LOGIN_FILE")]
+    login_file: Option<PathBuf>,
     /// The configuration file [default: ~/.config/toolhost/config.toml]
     #[arg(long, global = true, value_name = "FILE", env = "TOOLHOST_CONFIG")]
     config: Option<PathBuf>,
@@ -366,7 +369,9 @@ pub(crate) struct Resolved {
     pub(crate) known: Option<Known>,
     pub(crate) database: Option<String>,
     pub(crate) project: Option<String>,
-    pub(crate) user: String,
+    pub(crate) user: Option<String>,
+    /// Holds the login to a shared database.
+    pub(crate) login: Option<PathBuf>,
     pub(crate) config_file: PathBuf,
     pub(crate) fence: FenceChoice,
     pub(crate) limits: Limits,
@@ -395,6 +400,7 @@ impl Settings {
             database: self.database.clone(),
             project: self.project.clone(),
             user: self.user.clone(),
+            login_file: self.login_file.clone(),
             config: self.config.clone(),
             unattended: self.unattended,
             deploy_to: self.deploy_to.clone(),
@@ -424,10 +430,19 @@ impl Settings {
         Ok(self.database.clone().or(file.database))
     }
 
-    /// In whose name things are done.
+    /// In whose name things are done in a database of this machine.
     pub(crate) fn user_name(&self) -> anyhow::Result<String> {
-        let (_, file) = self.read()?;
-        Ok(self.user.clone().or(file.user).unwrap_or_else(|| USER_DEFAULT.to_owned()))
+        Ok(self.named_user()?.unwrap_or_else(|| USER_DEFAULT.to_owned()))
+    }
+
+    /// The user who was named.
+    pub(crate) fn named_user(&self) -> anyhow::Result<Option<String>> {
+        Ok(self.user.clone().or(self.read()?.1.user))
+    }
+
+    /// Holds the login to a shared database.
+    pub(crate) fn login_file(&self, url: &str) -> anyhow::Result<PathBuf> {
+        terminals::file(self.login_file.as_deref(), url, &folders()?.data_dir().join("toolhost"))
     }
 
     /// Where a server of this machine keeps what belongs to none of its projects.
@@ -455,6 +470,7 @@ impl Settings {
             database: None,
             project: None,
             user: None,
+            login_file: None,
             config: Some(config),
             unattended: None,
             deploy_to: None,
@@ -569,7 +585,11 @@ impl Settings {
         toolchains.retain(|path| seen.insert(path.clone()));
         env.extend(file.env);
         let vault = Vault { places: file.keys, folder: keys_folder(&config_file) };
+        let database = self.database.clone().or(file.database);
+        let login =
+            database.as_deref().map(|url| terminals::file(self.login_file.as_deref(), url, &data)).transpose()?;
         Ok(Resolved {
+            login,
             path: commands_path(&root),
             fence: choice(self.sandbox.or(file.sandbox)),
             limits: checked(file.commands.limits(self.command_memory))?,
@@ -581,9 +601,9 @@ impl Settings {
             client: client(&file.approvals, &file.mcp)?,
             remotes: remotes::granted(&file.remotes, &vault, folders.home_dir())?,
             profiles: profiles_text(file.profiles)?,
-            database: self.database.clone().or(file.database),
+            database,
             project: self.project.clone().or(file.project),
-            user: self.user.clone().or(file.user).unwrap_or_else(|| USER_DEFAULT.to_owned()),
+            user: self.user.clone().or(file.user),
             guard,
             root,
             project_above,

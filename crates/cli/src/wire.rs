@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use toolhost::{Builder, Connection, Error, Host, Kit, Need, Recording, is_unwritable};
 use toolhost_agent::SessionObserver;
 use toolhost_contract::Outcome;
@@ -14,7 +14,7 @@ use toolhost_store::{Role, Store};
 
 use crate::known::Known;
 use crate::settings::{Resolved, Settings, projects_of};
-use crate::{Usage, print, projects};
+use crate::{Usage, print, projects, terminals};
 
 /// How long a command that has read waits until its row is written.
 const READ_ROW_WAIT: Duration = Duration::from_secs(5);
@@ -25,6 +25,14 @@ const DOOR: &str = "cli";
 /// The same of those for a server.
 const DOOR_HTTP: &str = "http";
 
+/// Agents could read a login in the workspace.
+fn keep_login_apart(resolved: &Resolved) -> anyhow::Result<()> {
+    let inside = resolved.login.as_ref().filter(|login| login.starts_with(&resolved.root));
+    inside.map_or(Ok(()), |login| {
+        bail!("your login {} would be inside the workspace: name another file with --login-file", login.display())
+    })
+}
+
 /// Everything that was said, as the builder of a host takes it.
 fn builder(resolved: &Resolved, need: Need) -> Builder {
     let had_one = resolved.known.as_ref().is_some_and(Known::had_database);
@@ -32,7 +40,6 @@ fn builder(resolved: &Resolved, need: Need) -> Builder {
         .state(&resolved.state)
         .must_exist(had_one)
         .need(need)
-        .user(&resolved.user)
         .door(DOOR)
         .profiles(&resolved.profiles)
         .profiles_of(format!("of {}", resolved.config_file.display()))
@@ -44,10 +51,24 @@ fn builder(resolved: &Resolved, need: Need) -> Builder {
         Some(url) => builder.database(url),
         None => builder,
     };
-    match &resolved.project {
+    let builder = match &resolved.project {
         Some(name) => builder.project(name),
         None => builder,
+    };
+    match &resolved.user {
+        Some(name) => builder.user(name),
+        None => builder,
     }
+}
+
+/// The same for a person or their agent: on a shared database they act as the user whose login this terminal has.
+fn by_person(resolved: &Resolved, need: Need) -> anyhow::Result<Builder> {
+    keep_login_apart(resolved)?;
+    let builder = builder(resolved, need);
+    Ok(match &resolved.login {
+        Some(file) => builder.terminal(terminals::of(file)),
+        None => builder,
+    })
 }
 
 /// Who is told what a host does.
@@ -133,17 +154,17 @@ pub(crate) async fn open_for(settings: &Settings, need: Need) -> anyhow::Result<
 
 /// As [`open_for`], with settings that were resolved before.
 pub(crate) async fn open_resolved(resolved: &Resolved, need: Need) -> anyhow::Result<Host> {
-    opened(resolved, builder(resolved, need)).await
+    opened(resolved, by_person(resolved, need)?).await
 }
 
 /// As [`open_resolved`], for somebody who is told what is done there.
 pub(crate) async fn open_observed(resolved: &Resolved, need: Need, observers: &Observers) -> anyhow::Result<Host> {
-    opened(resolved, observers.watch(builder(resolved, need))).await
+    opened(resolved, observers.watch(by_person(resolved, need)?)).await
 }
 
 /// The same for a server.
 pub(crate) async fn open_served(resolved: &Resolved, observers: &Observers) -> anyhow::Result<Host> {
-    opened(resolved, observers.watch(builder(resolved, Need::Writing).door(DOOR_HTTP))).await
+    opened(resolved, observers.watch(builder(resolved, Need::Writing).door(DOOR_HTTP).for_visitors())).await
 }
 
 async fn opened(resolved: &Resolved, builder: Builder) -> anyhow::Result<Host> {
@@ -161,7 +182,7 @@ pub(crate) async fn open_elsewhere(
     root: &Path,
     observers: &Observers,
 ) -> anyhow::Result<Host> {
-    let builder = observers.watch(builder(resolved, Need::Writing).door(DOOR_HTTP));
+    let builder = observers.watch(builder(resolved, Need::Writing).door(DOOR_HTTP).for_visitors());
     let builder = match state {
         Some(state) => builder.state(state).must_exist(true),
         None => builder,
@@ -173,7 +194,7 @@ pub(crate) async fn open_elsewhere(
 pub(crate) async fn connect(resolved: &Resolved, need: Need) -> anyhow::Result<Connection> {
     tell_if_moved(resolved).await;
     // The project of the folder is found by its path.
-    let connection = builder(resolved, need).workspace(&resolved.root).connect().await?;
+    let connection = by_person(resolved, need)?.workspace(&resolved.root).connect().await?;
     connected(resolved, &connection);
     Ok(connection)
 }

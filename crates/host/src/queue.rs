@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::BoxFuture;
 use toolhost_contract::shell::Analyzed;
 use toolhost_contract::{Answer, Approval, Call, CallId, ErrorKind, Pending, Redactor, ToolError, visible};
-use toolhost_store::{Ask, AskChange, AskKind, AskState, Asks, Audit, Entry, Event, NewPermit, People, Permit, Role};
+use toolhost_store::{Ask, AskChange, AskKind, AskState, Asks, Audit, Entry, Event, NewPermit, People, Permit};
 
 use crate::arguments::{Analyzer, Arguments};
 use crate::policy::{Looked, Rule};
@@ -259,7 +259,7 @@ impl Queue {
         decision: Decision,
         place: &'static str,
     ) -> Result<Ask, ToolError> {
-        self.need_editor(person).await?;
+        self.need_approver(person).await?;
         let (ask, shown) = self.get(person.project_id, number).await?;
         let command = if decision.rule.is_some() {
             let arguments = ask.call.get("arguments").cloned().unwrap_or_default();
@@ -283,7 +283,7 @@ impl Queue {
         said: (&Decision, Option<&Analyzed>),
         place: &'static str,
     ) -> Result<UnwrittenAnswer, ToolError> {
-        self.need_editor(person).await?;
+        self.need_approver(person).await?;
         self.unwritten(person, asked, said, place).await
     }
 
@@ -332,7 +332,7 @@ impl Queue {
 
     /// Takes an answer back that no call has used.
     pub async fn take_back(&self, person: &Person, number: i64, place: &'static str) -> Result<(), ToolError> {
-        self.need_editor(person).await?;
+        self.need_approver(person).await?;
         let (ask, _) = self.get(person.project_id, number).await?;
         let kept = json!({ "ask": ask_id(number), "say": "take_back", "place": place });
         let row = self.row(person, &ask.call, &ask.tool, Some(ask.digest.clone()), kept, place);
@@ -341,7 +341,7 @@ impl Queue {
 
     /// Ends a permission by rule.
     pub async fn revoke(&self, person: &Person, number: i64, place: &'static str) -> Result<(), ToolError> {
-        self.need_editor(person).await?;
+        self.need_approver(person).await?;
         let kept = json!({ "rule": rule_id(number), "say": "revoke", "place": place });
         let row = self.row(person, &json!({ "id": rule_id(number) }), "approvals.revoke", None, kept, place);
         let change = AskChange::RevokePermit { number, by: person.name.clone() };
@@ -391,13 +391,21 @@ impl Queue {
         Pending { approval_id: ask_id(ask.number), expires_at_ms: ask.expires_at_ms }
     }
 
-    async fn need_editor(&self, person: &Person) -> Result<(), ToolError> {
-        let role = self.people.role(person.project_id, person.user_id).await.map_err(ToolError::from)?;
-        if role.is_some_and(|role| role <= Role::Editor) {
+    /// Whether somebody may answer what people are asked in their project.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn is_approver(&self, person: &Person) -> Result<bool, ToolError> {
+        self.people.is_approver(person.project_id, person.user_id).await.map_err(ToolError::from)
+    }
+
+    async fn need_approver(&self, person: &Person) -> Result<(), ToolError> {
+        if self.is_approver(person).await? {
             return Ok(());
         }
-        let message = format!("{} may not decide in this project: it takes the role editor", visible(&person.name));
-        Err(ToolError::new(ErrorKind::Permission, message).hint("an owner of the project can make you an editor"))
+        let message =
+            format!("{} may not decide in this project: it takes the right `approver`", visible(&person.name));
+        Err(ToolError::new(ErrorKind::Permission, message).hint("an owner of the project can give you the right"))
     }
 
     fn row(

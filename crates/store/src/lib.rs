@@ -33,6 +33,7 @@ pub mod sessions;
 mod sqlite_pool;
 mod stream;
 mod subject;
+mod terminals;
 mod tokens;
 mod wakes;
 
@@ -52,5 +53,6 @@ pub use reader::{Filter, KnownProject, Problem, Reader, Row, Undecided, Verdict}
 pub use sessions::{Held, NewSession, SessionFilter, SessionRow, SessionState, Sessions, StepRow, Steps};
 pub use stream::{Happened, Position, SessionChange, SessionEvent, StreamEvent};
 pub use subject::{Database, Subject, Subjects, Who};
+pub use terminals::{TERMINAL_ASK_LIVES, TerminalAsk, TerminalLogin, Terminals};
 pub use tokens::{NewToken, Token, Tokens};
 pub use wakes::{Wakes, Woken};

@@ -11,6 +11,7 @@ use toolhost_contract::Clock;
 use crate::db::{Db, Row, sql};
 use crate::error::{Error, Result};
 use crate::people::is_name;
+use crate::terminals::{Terminals, note_proven};
 
 /// How exact the last use is: a row is written this seldom.
 const USE_NOTED_MS: i64 = 60_000;
@@ -77,6 +78,12 @@ impl Logins {
         Self { db, clock, life }
     }
 
+    /// The command lines of the same people.
+    #[must_use]
+    pub fn terminals(&self) -> Terminals {
+        Terminals::new(self.db.clone(), Arc::clone(&self.clock))
+    }
+
     /// Keeps a link that signs in a user, once, if it is opened in time. `hash` is the SHA-256 of its secret, hex.
     ///
     /// # Errors
@@ -137,6 +144,7 @@ impl Logins {
                       VALUES ($1, $2, $3, $4, $5, $6)";
         let insert = sql(insert).bind(hash).bind(user).bind(how.as_str()).bind(now).bind(now).bind(expires_at_ms);
         insert.run(tx).await?;
+        note_proven(tx, user, now).await?;
         let (hash, user) = (hash.to_owned(), user.to_owned());
         Ok(Login { hash, user, how, created_at_ms: now, used_at_ms: now, expires_at_ms })
     }

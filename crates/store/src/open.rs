@@ -30,6 +30,7 @@ use crate::server::{Server, ServerClock};
 use crate::sessions::Sessions;
 use crate::sqlite_pool::{SqlitePool, reading};
 use crate::subject::{Database, Subjects};
+use crate::terminals::Terminals;
 use crate::tokens::Tokens;
 
 const READERS_MAX: u32 = 4;
@@ -89,6 +90,8 @@ const STEPS: &[Step] = steps![
     19 "token" "0019_token.sql",
     20 "session_event" "0020_session_event.sql",
     21 "login" "0021_login.sql",
+    22 "terminal_login" "0022_terminal_login.sql",
+    23 "approver" "0023_approver.sql",
 ];
 
 /// What a process keeps of a database in memory, for the next queries.
@@ -285,6 +288,14 @@ impl Store {
         Ok(found)
     }
 
+    /// An owner of the project of a workspace; `None` if there is no such project.
+    pub async fn owner_of(&self, root: &Path) -> Result<Option<String>> {
+        let select = "SELECT a.name AS name FROM project p JOIN member m ON m.project_id = p.id JOIN account a ON a.id = m.account_id
+             WHERE p.root = $1 AND m.role = 'owner' ORDER BY a.id LIMIT 1";
+        let rows = sql(select).bind(root.to_string_lossy().into_owned()).read(&self.db).await?;
+        rows.first().map(|row| row.get("name")).transpose()
+    }
+
     /// Gives the project of a workspace's folder another folder. Does nothing where the database has no project of that folder.
     pub async fn move_project(&self, from: &Path, to: &Path) -> Result<()> {
         let mut tx = self.db.write().await?;
@@ -336,6 +347,11 @@ impl Store {
     /// People who have proven who they are, for as long as that holds.
     pub fn logins(&self, life: LoginLife) -> Logins {
         Logins::new(self.db.clone(), Arc::clone(&self.clock), life)
+    }
+
+    /// Command lines of people who have proven who they are.
+    pub fn terminals(&self) -> Terminals {
+        Terminals::new(self.db.clone(), Arc::clone(&self.clock))
     }
 
     pub fn tokens(&self) -> Tokens {

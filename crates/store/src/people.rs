@@ -29,6 +29,8 @@ pub struct Member {
     pub id: i64,
     pub name: String,
     pub role: Role,
+    /// Whether they may answer what people are asked.
+    pub approver: bool,
 }
 
 /// Users and memberships.
@@ -47,6 +49,12 @@ impl Role {
             Self::Editor => "editor",
             Self::Viewer => "viewer",
         }
+    }
+
+    /// Whether members of this role may answer what people are asked, where nobody has said otherwise.
+    #[must_use]
+    pub fn approves(self) -> bool {
+        self <= Self::Editor
     }
 
     pub fn parse(text: &str) -> Option<Self> {
@@ -81,28 +89,58 @@ impl People {
         Ok(role.as_deref().and_then(Role::parse))
     }
 
+    /// Whether the user may answer what people are asked in the project: a right of its own beside the role. `false` for a stranger.
+    pub async fn is_approver(&self, project: i64, user: i64) -> Result<bool> {
+        let select = "SELECT role, approver FROM member WHERE project_id = $1 AND account_id = $2";
+        let rows = sql(select).bind(project).bind(user).read(&self.db).await?;
+        let Some(row) = rows.first() else { return Ok(false) };
+        let role: String = row.get("role")?;
+        Ok(Role::parse(&role).is_some_and(|role| row.get("approver").is_ok_and(|said| approves(role, said))))
+    }
+
     pub async fn members(&self, project: i64) -> Result<Vec<Member>> {
         let select =
-            "SELECT a.id AS id, a.name AS name, m.role AS role FROM member m JOIN account a ON a.id = m.account_id
+            "SELECT a.id AS id, a.name AS name, m.role AS role, m.approver AS approver FROM member m JOIN account a ON a.id = m.account_id
              WHERE m.project_id = $1 ORDER BY a.name";
         let mut members = Vec::new();
         for row in sql(select).bind(project).read(&self.db).await? {
             let role: String = row.get("role")?;
             let Some(role) = Role::parse(&role) else { continue };
-            members.push(Member { id: row.get("id")?, name: row.get("name")?, role });
+            let approver = approves(role, row.get("approver")?);
+            members.push(Member { id: row.get("id")?, name: row.get("name")?, role, approver });
         }
         Ok(members)
     }
 
+    /// Whether another owner than this one has to do with the user: in a project of which `owner` is no owner.
+    pub async fn is_elsewhere(&self, user: i64, owner: i64) -> Result<bool> {
+        let select = "SELECT m.project_id AS id FROM member m WHERE m.account_id = $1 AND NOT EXISTS (
+             SELECT 1 FROM member o WHERE o.project_id = m.project_id AND o.account_id = $2 AND o.role = 'owner') LIMIT 1";
+        Ok(!sql(select).bind(user).bind(owner).read(&self.db).await?.is_empty())
+    }
+
     /// Makes the user a member, or changes what they are. The last owner stays one.
     pub async fn set_role(&self, project: i64, user: i64, role: Role) -> Result<()> {
+        self.set_member(project, user, role, None).await.map(|_| ())
+    }
+
+    /// As [`People::set_role`], and gives the right to answer what people are asked, or takes it; `None` leaves it unchanged. Says whether
+    /// they have it now.
+    pub async fn set_member(&self, project: i64, user: i64, role: Role, approver: Option<bool>) -> Result<bool> {
         let mut tx = self.db.write().await?;
         tx.lock_project(project).await?;
         if role != Role::Owner {
             another_owner(&mut tx, project, user).await?;
         }
         set_role(&mut tx, project, user, role).await?;
-        tx.commit().await
+        if let Some(approver) = approver {
+            let update = sql("UPDATE member SET approver = $1 WHERE project_id = $2 AND account_id = $3");
+            update.bind(i64::from(approver)).bind(project).bind(user).run(&mut tx).await?;
+        }
+        let select = sql("SELECT approver FROM member WHERE project_id = $1 AND account_id = $2");
+        let said = select.bind(project).bind(user).one(&mut tx).await?.get("approver")?;
+        tx.commit().await?;
+        Ok(approves(role, said))
     }
 
     /// Says whether there was such a member.
@@ -115,6 +153,10 @@ impl People {
         tx.commit().await?;
         Ok(removed)
     }
+}
+
+fn approves(role: Role, said: Option<i64>) -> bool {
+    said.map_or(role.approves(), |said| said == 1)
 }
 
 /// Two names that look the same should be the same.

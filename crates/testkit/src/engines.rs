@@ -12,6 +12,9 @@ use toolhost_store::{Store, Who};
 
 use crate::{House, HouseBuilder, Postgres, Program};
 
+/// What the secret of a login is long.
+const SECRET_CHARS: usize = 64;
+
 /// An empty database. It says which engine it is when a test fails.
 pub struct Engine {
     /// `None`: SQLite, a file in the workspace's state folder.
@@ -38,9 +41,34 @@ impl Engine {
     /// The program, told to keep everything in this database.
     pub fn under(&self, program: Program) -> Program {
         match &self.url {
-            Some(url) => program.variable("TOOLHOST_DATABASE", url),
+            Some(url) => {
+                // Programs with homes of their own are one terminal, as long as it is one database.
+                let name: String = url.chars().filter(char::is_ascii_alphanumeric).collect();
+                let login = Path::new("/var/tmp").join(format!("toolhost-test-login-{name}"));
+                program.variable("TOOLHOST_DATABASE", url).variable("TOOLHOST_LOGIN_FILE", login)
+            }
             None => program,
         }
+    }
+}
+
+impl Engine {
+    /// The program, used by this person: in a shared database they have signed in, and the login is in a file of this folder. The
+    /// database has been opened before.
+    pub fn used_by(&self, program: &Program, name: &str, folder: &Path) -> Program {
+        let program = program.clone().argument("--user").argument(name);
+        let (Some(url), Some(server)) = (&self.url, Postgres::shared()) else { return program };
+        let mut secret: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
+        secret.extend(std::iter::repeat_n('0', SECRET_CHARS - secret.len()));
+        let file = folder.join(format!("login-{name}"));
+        std::fs::write(&file, &secret).unwrap();
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let insert = format!(
+            "INSERT INTO terminal_login (hash, user_name, terminal, created_at_ms, used_at_ms, expires_at_ms)
+             VALUES (encode(sha256('{secret}'), 'hex'), '{name}', 'test', 1, 1, 9000000000000) ON CONFLICT DO NOTHING"
+        );
+        server.psql(url, &insert);
+        program.variable("TOOLHOST_LOGIN_FILE", file)
     }
 }
 

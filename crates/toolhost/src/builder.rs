@@ -1,7 +1,7 @@
 //! Opening a host: everything that it needs is handed in here.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolhost_agent::SessionObserver;
@@ -19,10 +19,9 @@ use crate::connection::{Connection, is_unwritable, key_of};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::kit::Kit;
-use crate::limits::POLICY_BYTES_MAX;
+use crate::limits::{POLICY_BYTES_MAX, USER_DEFAULT};
+use crate::terminal::Terminal;
 
-/// The user of a host that names none.
-const USER_DEFAULT: &str = "local";
 /// The door that calls of the embedding program come through, as the audit names it.
 const DOOR_DEFAULT: &str = "embedded";
 /// `PATH` of commands.
@@ -35,6 +34,14 @@ const TEMP_DEFAULT: &str = "/tmp";
 const SESSIONS_DEFAULT: &str = "/var/tmp";
 /// Below the state folder: what git obeys, to be restored after commands.
 const GUARD_FOLDER: &str = "guard";
+
+/// How a user proves who they are.
+enum Proof {
+    /// The program that embeds the host knows.
+    None,
+    Terminal(Terminal),
+    OfVisitors,
+}
 
 /// What a program does with the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,7 +74,8 @@ pub struct Builder {
     local: Option<LocalConfig>,
     deploy: Option<(PathBuf, DeployRules, DeployKey)>,
     project: Option<String>,
-    user: String,
+    user: Option<String>,
+    proof: Proof,
     door: Cow<'static, str>,
     profiles: String,
     profiles_of: String,
@@ -95,7 +103,8 @@ impl Default for Builder {
             local: None,
             deploy: None,
             project: None,
-            user: USER_DEFAULT.to_owned(),
+            user: None,
+            proof: Proof::None,
             door: DOOR_DEFAULT.into(),
             profiles: String::new(),
             profiles_of: "of this program".to_owned(),
@@ -187,9 +196,23 @@ impl Builder {
         self
     }
 
-    /// The user in whose name this host acts; `local` if left out.
+    /// The user in whose name this host acts; if left out: `local`, or who has signed in where [`Builder::terminal`] says.
     pub fn user(mut self, name: impl Into<String>) -> Self {
-        self.user = name.into();
+        self.user = Some(name.into());
+        self
+    }
+
+    /// On a shared database the user is the person whose login of a command line this is, and nobody else. In a file, the file's owner is
+    /// proof enough.
+    pub fn terminal(mut self, terminal: Terminal) -> Self {
+        self.proof = Proof::Terminal(terminal);
+        self
+    }
+
+    /// Each caller is authenticated by the program, which calls [`Host::as_user`]: on a shared database without a user `local`, the host
+    /// itself has the name of an owner of the project.
+    pub fn for_visitors(mut self) -> Self {
+        self.proof = Proof::OfVisitors;
         self
     }
 
@@ -330,11 +353,23 @@ impl Builder {
             }
             (None, None) => return Err(Error::NoProject),
         };
-        let project = store.project(&key, &name, &self.user).await?;
+        let user = self.proven(&store, &key).await?;
+        let project = store.project(&key, &name, &user).await?;
         let redactor = Arc::new(self.redactor());
         let store = Arc::new(store);
-        Connection::new(store, project, &self.user, (self.door.clone(), Arc::clone(&self.ids), redactor), unrecorded)
-            .await
+        Connection::new(store, project, &user, (self.door.clone(), Arc::clone(&self.ids), redactor), unrecorded).await
+    }
+
+    /// The user, as far as they have to prove who they are.
+    async fn proven(&self, store: &Store, key: &Path) -> Result<String> {
+        let named = self.user.as_deref();
+        let said = named.unwrap_or(USER_DEFAULT);
+        match &self.proof {
+            _ if self.server.is_none() => Ok(said.to_owned()),
+            Proof::Terminal(terminal) => Ok(terminal.login(store, named).await?.user),
+            Proof::OfVisitors if named.is_none() => Ok(store.owner_of(key).await?.unwrap_or_else(|| said.to_owned())),
+            Proof::OfVisitors | Proof::None => Ok(said.to_owned()),
+        }
     }
 
     /// The workspace's folder, canonical.

@@ -42,6 +42,12 @@ pub enum Error {
     Profiles { whose: String, source: toolhost_host::Error },
     #[error("there is no user `{user}` in {place}: an owner of the project adds one with `toolhost member add`")]
     NoUser { user: String, place: String },
+    #[error("you are not signed in to {place}: sign in with `toolhost login`")]
+    NotSignedIn { place: String },
+    #[error(
+        "you are signed in to {place} as {user}, not as {named}: leave out `--user`, or sign in as {named} with `toolhost logout` and `toolhost login`"
+    )]
+    SignedInAsOther { named: String, user: String, place: String },
     #[error("{user} may not do this in the project {project}: it takes the role {}", role.as_str())]
     Denied { user: String, project: String, role: Role },
     #[error("the project has no persona `{asked}`; did you mean `{near}`?")]
@@ -105,7 +111,10 @@ impl Error {
     /// Whether the user may not do what was asked for.
     #[must_use]
     pub fn is_denied(&self) -> bool {
-        matches!(self, Self::Denied { .. } | Self::SessionOfOther { .. })
+        matches!(
+            self,
+            Self::Denied { .. } | Self::SessionOfOther { .. } | Self::NotSignedIn { .. } | Self::SignedInAsOther { .. }
+        )
     }
 
     /// Whether what was asked for makes no sense, whoever asks.

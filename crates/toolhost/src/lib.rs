@@ -23,6 +23,7 @@ mod place;
 mod semantic;
 mod session;
 mod session_tools;
+mod terminal;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -50,6 +51,7 @@ pub use semantic::{SEMANTIC_READ_TOOLS, execute_semantic_read_tool};
 pub use session::{Session, SessionRequest, WORKSPACE_ITERATIONS, iterations_default};
 
 pub use session_tools::{BUILDER_LOOP_TOOLS, SESSION_TOOLS};
+pub use terminal::Terminal;
 pub use toolhost_agent as agent;
 pub use toolhost_builder as package_format;
 pub use toolhost_contract as contract;

@@ -4,3 +4,6 @@
 pub const PROJECT_CHARS_MAX: usize = 200;
 /// Longest policy file of a project, bytes.
 pub(crate) const POLICY_BYTES_MAX: u64 = 256 * 1024;
+
+/// The user of a host that names none.
+pub(crate) const USER_DEFAULT: &str = "local";

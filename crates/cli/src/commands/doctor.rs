@@ -7,7 +7,7 @@ use serde_json::json;
 use toolhost_contract::workspace::{Executor, FenceReport, MemoryReport, Tier};
 
 use crate::print::{self, BAD, BOLD, GOOD, WARN, paint};
-use crate::settings::{Resolved, Settings};
+use crate::settings::{Resolved, Settings, USER_DEFAULT};
 use crate::wire;
 use toolhost_store::Store;
 
@@ -63,7 +63,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             // Without its password.
             "database": resolved.database.as_deref().map(Store::address),
             "project": resolved.project,
-            "user": resolved.user,
+            "user": user(&resolved),
             "config": resolved.config_file,
             "toolchains": resolved.toolchains,
             "acceptedGit": args.accept_git,
@@ -123,10 +123,16 @@ fn tell(report: &FenceReport, resolved: &Resolved) {
     if let Some(url) = &resolved.database {
         print::line(format_args!("{}    {}", paint(BOLD, "database"), Store::address(url)));
     }
-    print::line(format_args!("{}        {}", paint(BOLD, "user"), print::visible_line(&resolved.user)));
+    let user = user(resolved).unwrap_or("as `toolhost login --status` shows");
+    print::line(format_args!("{}        {}", paint(BOLD, "user"), print::visible_line(user)));
     let there = if resolved.config_file.exists() { "" } else { " (not there: built-in settings)" };
     print::line(format_args!("{}      {}{there}", paint(BOLD, "config"), resolved.config_file.display()));
     for toolchain in &resolved.toolchains {
         print::line(format_args!("  readable  {}", toolchain.display()));
     }
+}
+
+/// The user who was named, or this machine's own; `None` where only the login to a shared database says who it is.
+fn user(resolved: &Resolved) -> Option<&str> {
+    resolved.user.as_deref().or_else(|| resolved.database.is_none().then_some(USER_DEFAULT))
 }

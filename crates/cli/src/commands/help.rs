@@ -10,7 +10,7 @@ use crate::print::{BOLD, paint};
 const GROUPS: &[(&str, &[&str])] = &[
     ("Begin", &["demo", "init", "doctor", "mcp", "serve", "run", "session", "project", "backup", "restore", "key"]),
     ("Agents' calls", &["review", "approvals", "audit", "undo", "call", "tools"]),
-    ("What they may", &["profiles", "policy", "member", "token", "login"]),
+    ("What they may", &["profiles", "policy", "member", "token", "login", "logout"]),
     ("Results", &["deploy", "package", "change", "import", "export"]),
     ("This program", &["schema", "completions", "man", "help"]),
 ];
@@ -106,7 +106,9 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("member list", &["toolhost member list"]),
     ("member add", &["toolhost member add ana editor"]),
     ("member remove", &["toolhost member remove ana"]),
-    ("login", &["toolhost login", "toolhost login --server https://tools.example.org", "toolhost login --end-all"]),
+    ("member invite", &["toolhost member invite ana --server https://tools.example.org"]),
+    ("login", &["toolhost login", "toolhost login --server https://tools.example.org", "toolhost login --status"]),
+    ("logout", &["toolhost logout"]),
     ("token create", &["toolhost token create ci-agent --profile developer --expires 30d"]),
     ("token list", &["toolhost token list"]),
     ("token revoke", &["toolhost token revoke tok-1a2b3c4d"]),

@@ -13,15 +13,16 @@ use toolhost_host::CallObserver;
 use toolhost_server::http::{
     Documents, HttpLimits, LoginClient, Metrics, OauthConfig, OauthLimits, Serving, SignIn, serve, serve_metrics,
 };
-use toolhost_store::Logins;
+use toolhost_store::Store;
 
 use crate::hosting::Hosting;
+use crate::logins::{self, LINK_LIVES};
 use crate::settings::Settings;
 use crate::socket::Socket;
 use crate::tls::{Certificate, TlsSocket};
 use crate::traces::Tracing;
 use crate::webhook::Notifying;
-use crate::{Usage, logins, print};
+use crate::{Usage, print};
 
 /// Where it listens where nobody says.
 const LISTEN_DEFAULT: &str = "127.0.0.1:7420";
@@ -189,7 +190,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
             let socket = bound(args.listen, "--listen").await?;
             tell(settings, "http", socket.address()?, metrics)?;
             if socket.address()?.ip().is_loopback() && !args.behind_tls_proxy {
-                tell_link(settings, &logins, socket.address()?).await?;
+                tell_link(settings, &kept, socket.address()?).await?;
             }
             serve(serving, socket, stop).await;
         }
@@ -208,11 +209,14 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 }
 
 /// A link for the person who starts the server. Where nobody looks, it would only stand in a log.
-async fn tell_link(settings: &Settings, logins: &Logins, address: SocketAddr) -> anyhow::Result<()> {
+async fn tell_link(settings: &Settings, store: &Store, address: SocketAddr) -> anyhow::Result<()> {
     if settings.json || !std::io::stderr().is_terminal() {
         return Ok(());
     }
-    let link = logins::new_link(logins, &format!("http://{address}"), &settings.user_name()?).await?;
+    let shared = settings.shared_database()?.map(|url| settings.login_file(&url)).transpose()?;
+    // Who starts the server of a shared database is nobody until they have signed in.
+    let Ok(login) = logins::signed_in(store, shared.as_deref(), settings).await else { return Ok(()) };
+    let link = logins::new_link(&logins::of(store), &format!("http://{address}"), (&login.user, LINK_LIVES)).await?;
     print::note("sign your browser in with this link, once, within ten minutes:");
     print::address_aside(&link);
     Ok(())

@@ -20,8 +20,8 @@ use toolhost_contract::workspace::{Access, Fence, Workspace};
 use toolhost_contract::{ErrorKind, Signal, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
-    Archive, ChangePreview, Done, Forked, Imported, MemberChanged, NewRun, PackageFindings, Replaces, SessionInfo,
-    Stop, Target, TokenMade, TokenWish, WholePackage, Work,
+    Archive, ChangePreview, Done, Forked, Imported, MemberChanged, NewRole, NewRun, PackageFindings, Replaces,
+    SessionInfo, Stop, Target, TokenMade, TokenWish, WholePackage, Work,
 };
 use toolhost_store::{Changes, Role};
 
@@ -338,40 +338,36 @@ impl Work for ProjectWork {
         })
     }
 
-    fn set_member<'a>(&'a self, user: &'a str, name: &'a str, role: Option<&'a str>) -> Done<'a, MemberChanged> {
+    fn set_member<'a>(&'a self, user: &'a str, name: &'a str, new: Option<NewRole<'a>>) -> Done<'a, MemberChanged> {
         Box::pin(async move {
-            let role = match role.map(|role| (role, Role::parse(role))) {
-                None => None,
-                Some((_, Some(role))) => Some(role),
-                Some((_, None)) => {
-                    let message = "a role is `owner`, `editor` or `viewer`";
-                    return Err(ToolError::new(ErrorKind::Validation, message));
-                }
+            let parsed = |new: NewRole<'_>| {
+                let role = Role::parse(new.role).map(|role| (role, new.approver));
+                role.ok_or_else(|| ToolError::new(ErrorKind::Validation, "a role is `owner`, `editor` or `viewer`"))
             };
+            let new = new.map(parsed).transpose()?;
             let host = self.host_of(user).await?;
             let connection = host.connection();
             connection.need_role(Role::Owner).await?;
             let (people, project) = (connection.store().people(), connection.project().id);
-            let arguments = json!({ "name": name, "role": role.map(Role::as_str) });
+            let arguments = json!({
+                "name": name, "role": new.map(|(role, _)| role.as_str()), "approver": new.and_then(|(_, approver)| approver),
+            });
             let work = async {
-                match role {
-                    Some(role) => people.set_role(project, people.add_user(name).await?, role).await?,
-                    None => {
-                        let known = people.user(name).await?;
-                        let removed = match known {
-                            Some(id) => people.remove(project, id).await?,
-                            None => false,
-                        };
-                        if !removed {
-                            return Err(ToolError::new(ErrorKind::NotFound, "the project has no such member"));
-                        }
-                    }
-                }
-                Ok::<_, ToolError>(())
+                let Some((role, approver)) = new else {
+                    let removed = match people.user(name).await? {
+                        Some(id) => people.remove(project, id).await?,
+                        None => false,
+                    };
+                    let missing = || ToolError::new(ErrorKind::NotFound, "the project has no such member");
+                    return removed.then_some(None).ok_or_else(missing);
+                };
+                let id = people.add_user(name).await?;
+                Ok::<_, ToolError>(Some(people.set_member(project, id, role, approver).await?))
             };
-            let deed = if role.is_some() { "member.add" } else { "member.remove" };
-            connection.record(&connection.who(), deed, arguments, work).await?;
-            Ok(MemberChanged { name: name.to_owned(), role: role.map(|role| role.as_str().to_owned()) })
+            let deed = if new.is_some() { "member.add" } else { "member.remove" };
+            let approver = connection.record(&connection.who(), deed, arguments, work).await?;
+            let role = new.map(|(role, _)| role.as_str().to_owned());
+            Ok(MemberChanged { name: name.to_owned(), role, approver })
         })
     }
 

@@ -420,7 +420,7 @@ fn an_answer_that_is_not_described_is_found() {
     let workspace = TempWorkspace::new();
     let reader = Reader::new(program(&workspace).run(&["schema", "openapi"]).json());
     let schema = json!({ "$ref": "#/components/schemas/MemberInfo" });
-    let right = json!({ "id": 1, "name": "anna", "role": "editor" });
+    let right = json!({ "id": 1, "name": "anna", "role": "editor", "approver": true });
     assert_eq!(reader.problems(&schema, &right), Vec::<String>::new());
     for (field, wrong) in [("id", Value::Null), ("role", json!("king")), ("more", json!(1))] {
         let mut member = right.clone();

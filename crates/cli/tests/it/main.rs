@@ -34,6 +34,7 @@ mod git_submodules;
 mod hostile_client;
 mod keys;
 mod login;
+mod login_shared;
 mod mcp;
 mod mcp_bounds;
 mod mcp_ends;

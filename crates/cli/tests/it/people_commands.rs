@@ -181,10 +181,11 @@ fn the_exit_code_tells_what_kind_of_failure_it_was() {
             &["member", "add", "eve", "captain"],
             &["import", "yaml", "x"],
             &["import"],
-            &["--user", "nobody", "ticket", "list"],
         ] {
             check(&program, usage, 2);
         }
+        let used_by = |name: &str| engine.used_by(&program, name, &workspace.beside("home"));
+        check(&used_by("nobody"), &["ticket", "list"], 2);
         // Who asks for nothing is shown what there is.
         let bare = program.run(&["ticket"]);
         assert!(bare.code == Some(2) && bare.stderr.contains("check-criterion"), "{bare:?}");
@@ -197,11 +198,11 @@ fn the_exit_code_tells_what_kind_of_failure_it_was() {
             &["member", "remove", "local"],
             &["import", "beads", "/nonexistent"],
         ] {
-            let ran = check(&program, &[&["--user", "vera"], denied].concat(), 3);
+            let ran = check(&used_by("vera"), denied, 3);
             assert!(ran.stderr.contains("viewer") || ran.stderr.contains("vera may not"), "{ran:?}");
         }
-        check(&program, &["--user", "vera", "ticket", "list"], 0);
-        let json = program.run(&["--json", "--user", "vera", "ticket", "create", "x"]);
+        check(&used_by("vera"), &["ticket", "list"], 0);
+        let json = used_by("vera").run(&["--json", "ticket", "create", "x"]);
         assert_eq!((json.code, &json.json()["error"]["kind"]), (Some(3), &json!("permission")));
     }
 }
@@ -267,8 +268,9 @@ fn owners_say_who_belongs_to_the_project() {
     for engine in engines() {
         let workspace = TempWorkspace::new();
         let program = engine.under(program(&workspace));
-        let as_user =
-            |name: &str, arguments: &[&str], code: i32| check(&program, &[&["--user", name], arguments].concat(), code);
+        let as_user = |name: &str, arguments: &[&str], code: i32| {
+            check(&engine.used_by(&program, name, &workspace.beside("home")), arguments, code)
+        };
         check(&program, &["member", "add", "eve"], 0);
         as_user("eve", &["ticket", "create", "by eve"], 0);
         as_user("eve", &["member", "add", "mallory", "owner"], 3);
@@ -291,7 +293,9 @@ fn owners_say_who_belongs_to_the_project() {
             .map(|one| (one["name"].as_str().unwrap(), one["role"].as_str().unwrap()))
             .collect();
         assert_eq!(listed, [("eve", "owner"), ("kim", "editor"), ("local", "viewer")]);
-        assert!(as_user("eve", &["member", "list"], 0).stdout.contains("kim    editor"));
+        assert!(as_user("eve", &["member", "list"], 0).stdout.contains("kim    editor  yes"));
+        let told = as_user("eve", &["--json", "member", "add", "kim", "--approver", "no"], 0).json();
+        assert_eq!((&told["role"], &told["approver"]), (&json!("editor"), &json!(false)), "{told}");
         let gone = as_user("eve", &["--json", "member", "remove", "kim"], 0).json();
         assert_eq!((&gone["name"], &gone["role"]), (&json!("kim"), &Value::Null), "{gone}");
         // A stranger now, though a user: nothing is told and nothing is done.
@@ -310,7 +314,7 @@ fn owners_say_who_belongs_to_the_project() {
         let rows = rows(&as_user("eve", &["--json", "audit", "show", "--tool", "member.add"], 0));
         let done = rows.iter().filter(|row| row["event"] == "finished" && row["outcome"]["ok"] == true);
         let names: Vec<&Value> = done.map(|row| &row["arguments"]["name"]).collect();
-        assert_eq!(names, ["eve", "eve", "local", "kim"], "each change of members is in the audit");
+        assert_eq!(names, ["eve", "eve", "local", "kim", "kim"], "each change of members is in the audit");
         check(&program, &["audit", "verify"], 0);
     }
 }

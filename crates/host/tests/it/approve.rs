@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolhost_contract::BoxFuture;
 use toolhost_contract::{Answer, Call, CallId, CallerKind, ErrorCode, ErrorKind};
 use toolhost_host::{Asking, Decision, Hooks, Person, Presented, Presenter, Shown, Standing, Unattended};
-use toolhost_store::{Ask, AskLimits, AskState, NewAsk};
+use toolhost_store::{Ask, AskLimits, AskState, NewAsk, Role};
 use toolhost_testkit::{House, HouseBuilder, SaysNo, SaysYes, said};
 
 use crate::probes::{Watched, house};
@@ -466,6 +466,36 @@ async fn who_may_only_read_decides_nothing() {
     }
     assert_eq!(house.run(again(&house, &call)).await.data["approvalId"], "ask-1");
     assert_eq!(watched.runs(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_right_to_answer_is_apart_from_the_role() {
+    let (house, watched, call) = with_an_open_ask().await;
+    let people = house.store.people();
+    let user_id = people.add_user("eve").await.unwrap();
+    let person = toolhost_host::Person { user_id, ..house.owner() };
+    let allow = || Decision { answer: Answer::Allow, rule: None };
+    for (role, approver, may) in [
+        (Role::Editor, Some(false), false),
+        // A change of the role alone leaves what was said.
+        (Role::Owner, None, false),
+        (Role::Viewer, None, false),
+        (Role::Viewer, Some(true), true),
+    ] {
+        assert_eq!(people.set_member(house.project.id, user_id, role, approver).await.unwrap(), may);
+        assert_eq!(house.gate.queue().is_approver(&person).await.unwrap(), may);
+        let decided = house.gate.queue().decide(&person, 1, allow(), "test").await;
+        assert_eq!(decided.is_ok(), may, "{role:?}: {decided:?}");
+        if let Err(refused) = decided {
+            assert_eq!(refused.kind, ErrorKind::Permission);
+        }
+    }
+    let ran = house.run(again(&house, &call)).await;
+    assert!(ran.ok && watched.runs() == 1, "a viewer with the right has allowed it: {ran:?}");
+    // The right is gone with the membership.
+    assert!(people.remove(house.project.id, user_id).await.unwrap());
+    assert!(!people.is_approver(house.project.id, user_id).await.unwrap());
+    assert!(people.set_member(house.project.id, user_id, Role::Editor, None).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]

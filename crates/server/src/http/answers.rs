@@ -152,11 +152,13 @@ pub(crate) struct MemberInfo {
     name: String,
     #[schemars(extend("enum" = ["owner", "editor", "viewer"]))]
     role: &'static str,
+    /// Whether they may answer what people are asked.
+    approver: bool,
 }
 
 impl From<Member> for MemberInfo {
-    fn from(Member { id, name, role }: Member) -> Self {
-        Self { id, name, role: role.as_str() }
+    fn from(Member { id, name, role, approver }: Member) -> Self {
+        Self { id, name, role: role.as_str(), approver }
     }
 }
 

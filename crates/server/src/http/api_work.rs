@@ -20,7 +20,9 @@ use super::by_person::Doer;
 use super::envelope::{Reply, data};
 use super::routes::{Answer, Asked, DOOR, Input, Method, NOTHING, Parameter, Route, Takes, run, schema};
 use super::token::Right;
-use super::work::{ChangePreview, Imported, MemberChanged, PackageFindings, Replaces, TokenMade, TokenWish, Work};
+use super::work::{
+    ChangePreview, Imported, MemberChanged, NewRole, PackageFindings, Replaces, TokenMade, TokenWish, Work,
+};
 
 /// The content type of a package.
 pub(crate) const ZIP: &str = "application/zip";
@@ -236,6 +238,9 @@ struct PreviewInfo {
 struct MemberRequest {
     #[schemars(extend("enum" = ["owner", "editor", "viewer"]))]
     role: String,
+    /// Whether they may answer what people are asked. Omit to leave it unchanged; of a new member, owners and editors may.
+    #[serde(default)]
+    approver: Option<bool>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -425,8 +430,9 @@ async fn undo(asked: Asked) -> Result<Reply, ToolError> {
 }
 
 async fn set_member(mut asked: Asked) -> Result<Reply, ToolError> {
-    let MemberRequest { role } = asked.body()?;
-    data(&work(&asked)?.set_member(user(&asked), asked.part("member"), Some(&role)).await?)
+    let MemberRequest { role, approver } = asked.body()?;
+    let new = NewRole { role: &role, approver };
+    data(&work(&asked)?.set_member(user(&asked), asked.part("member"), Some(new)).await?)
 }
 
 async fn remove_member(asked: Asked) -> Result<Reply, ToolError> {

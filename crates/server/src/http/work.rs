@@ -161,6 +161,16 @@ pub struct MemberChanged {
     pub name: String,
     /// `owner`, `editor` or `viewer`; null if the membership was taken away.
     pub role: Option<String>,
+    /// Whether they may answer what people are asked; null if the membership was taken away.
+    pub approver: Option<bool>,
+}
+
+/// What somebody is to be in a project.
+#[derive(Debug, Clone, Copy)]
+pub struct NewRole<'a> {
+    pub role: &'a str,
+    /// Whether they may answer what people are asked; `None` leaves it unchanged, or as the role says.
+    pub approver: Option<bool>,
 }
 
 /// A token to be made.
@@ -266,7 +276,7 @@ pub trait Work: Send + Sync {
     fn fork<'a>(&'a self, user: &'a str, session: &'a str, turns: Option<u32>) -> Done<'a, Forked>;
 
     /// Makes somebody a member, changes what they are, or takes the membership away (`None`).
-    fn set_member<'a>(&'a self, user: &'a str, name: &'a str, role: Option<&'a str>) -> Done<'a, MemberChanged>;
+    fn set_member<'a>(&'a self, user: &'a str, name: &'a str, role: Option<NewRole<'a>>) -> Done<'a, MemberChanged>;
 
     /// What an undo of the file changes of one call would put back now.
     fn file_undo<'a>(&'a self, user: &'a str, call: &'a str) -> Done<'a, Undo>;

@@ -401,7 +401,12 @@ async fn a_viewer_looks_and_decides_nothing() {
     let digest = digest(&Browser::signed_in(&rig, USER_NAME).await.get(&path).await);
     let tried = viewer.post(&path, &form(&[("decision", "allow"), ("digest", &digest)])).await;
     assert_eq!(tried.status, 403, "{tried:?}");
-    people.set_role(rig.houses[0].project.id, ann, Role::Editor).await.unwrap();
+    // Nor does an editor from whom the right was taken; a viewer who has it is shown the buttons.
+    people.set_member(rig.houses[0].project.id, ann, Role::Editor, Some(false)).await.unwrap();
+    assert!(!viewer.get(&path).await.body.contains("name=\"decision\""));
+    assert_eq!(viewer.post(&path, &form(&[("decision", "allow"), ("digest", &digest)])).await.status, 403);
+    people.set_member(rig.houses[0].project.id, ann, Role::Viewer, Some(true)).await.unwrap();
+    assert!(viewer.get(&path).await.body.contains("value=\"allow\""));
     assert_eq!(viewer.post(&path, &form(&[("decision", "allow"), ("digest", &digest)])).await.status, 303);
 }
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, Journal, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
-    Archive, ChangePreview, Done, Forked, HttpLimits, Imported, MemberChanged, NewRun, PackageFindings, Replaces,
-    SessionInfo, Stop, TokenMade, TokenWish, WholePackage, Work,
+    Archive, ChangePreview, Done, Forked, HttpLimits, Imported, MemberChanged, NewRole, NewRun, PackageFindings,
+    Replaces, SessionInfo, Stop, TokenMade, TokenWish, WholePackage, Work,
 };
 use toolhost_store::{NewSession, Role, SessionState, Sessions};
 use toolhost_testkit::USER;
@@ -302,7 +302,7 @@ impl Work for Told {
     fn undo_files<'a>(&'a self, _: &'a str, _: &'a str, _: &'a str) -> Done<'a, ()> {
         unreachable!()
     }
-    fn set_member<'a>(&'a self, _: &'a str, _: &'a str, _: Option<&'a str>) -> Done<'a, MemberChanged> {
+    fn set_member<'a>(&'a self, _: &'a str, _: &'a str, _: Option<NewRole<'a>>) -> Done<'a, MemberChanged> {
         unreachable!()
     }
     fn make_token<'a>(&'a self, _: &'a str, _: TokenWish) -> Done<'a, TokenMade> {

@@ -45,16 +45,22 @@ pub(crate) async fn tenants_of(database: Option<String>) -> Tenants {
     let rig = Rig::start_with(houses, HttpLimits::default(), Some(config)).await;
     let mut callers = vec![("owner", rig.token(&RIGHTS).await), ("without rights", rig.token(&[]).await)];
     let first = &rig.houses[0];
-    for (name, role) in [("editor", Role::Editor), ("viewer", Role::Viewer)] {
+    let members = [
+        ("editor", Role::Editor, None),
+        ("viewer", Role::Viewer, None),
+        ("editor without the right to answer", Role::Editor, Some(false)),
+        ("viewer who answers", Role::Viewer, Some(true)),
+    ];
+    for (name, role, approver) in members {
         let people = first.store.people();
         let user = people.add_user(name).await.unwrap();
-        people.set_role(first.project.id, user, role).await.unwrap();
+        people.set_member(first.project.id, user, role, approver).await.unwrap();
         let secret = toolhost_server::http::Secret::new("p0").unwrap();
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let new = NewToken {
             project_id: first.project.id,
             account_id: user,
-            id: format!("tok-{name}"),
+            id: format!("tok-{user}"),
             name: name.to_owned(),
             hash: secret.hash(),
             profiles: words(&["all"]),

@@ -8,8 +8,8 @@ use toolhost_builder::{Files, Package, from_zip_up_to, to_zip, validate};
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
-    Archive, ChangePreview, Done, Forked, Imported, MemberChanged, NewRun, PackageFindings, Replaces, SessionInfo,
-    Stop, TokenMade, TokenWish, WholePackage, Work,
+    Archive, ChangePreview, Done, Forked, Imported, MemberChanged, NewRole, NewRun, PackageFindings, Replaces,
+    SessionInfo, Stop, TokenMade, TokenWish, WholePackage, Work,
 };
 use toolhost_store::{NewSession, Sessions, Who};
 use toolhost_testkit::{House, USER};
@@ -162,7 +162,7 @@ impl Work for PackageWork {
         Box::pin(async { nothing() })
     }
 
-    fn set_member<'a>(&'a self, _: &'a str, _: &'a str, _: Option<&'a str>) -> Done<'a, MemberChanged> {
+    fn set_member<'a>(&'a self, _: &'a str, _: &'a str, _: Option<NewRole<'a>>) -> Done<'a, MemberChanged> {
         Box::pin(async { nothing() })
     }
 

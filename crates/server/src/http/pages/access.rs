@@ -16,7 +16,7 @@ use super::visitor::{Membership, Visitor};
 use super::{Place, page, see};
 use crate::http::envelope;
 use crate::http::token::Right;
-use crate::http::work::{TokenMade, TokenWish};
+use crate::http::work::{NewRole, TokenMade, TokenWish};
 
 /// The pages of this part.
 pub(super) const ROUTES: &[Route] = &[
@@ -63,6 +63,8 @@ impl AccessPage<'_> {
 struct MemberLine {
     name: String,
     role: &'static str,
+    /// Whether they answer what people are asked.
+    approver: bool,
     is_self: bool,
 }
 
@@ -123,6 +125,7 @@ async fn access_page<'a>(
     let member = |member: Member| MemberLine {
         name: visible_line(&member.name),
         role: member.role.as_str(),
+        approver: member.approver,
         is_self: member.id == membership.user_id,
     };
     // Tokens are the owners' business, as in the API.
@@ -206,7 +209,12 @@ async fn set_member(
         return Err(ToolError::new(ErrorKind::Validation, "Say who"));
     }
     visitor.need_recent(STALE)?;
-    let role = Some(field("role")).filter(|role| *role != "none");
+    let approver = match field("approver") {
+        "yes" => Some(true),
+        "no" => Some(false),
+        _ => None,
+    };
+    let role = Some(field("role")).filter(|role| *role != "none").map(|role| NewRole { role, approver });
     membership.work()?.set_member(&visitor.login.user, field("member"), role).await.map(|_| ())
 }
 

@@ -12,7 +12,7 @@ use toolhost_contract::{Approval, Effect, ErrorKind, QUOTE_MARK, ToolError, quot
 use toolhost_host::{
     Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Shown, Standing, ask_id, ask_number,
 };
-use toolhost_store::{Ask, AskKind, AskState, AskSummary, Role};
+use toolhost_store::{Ask, AskKind, AskState, AskSummary};
 
 use super::super::told;
 use super::past::Past;
@@ -149,7 +149,7 @@ struct AskPage<'a> {
     past: Option<Past>,
     error: Option<String>,
     /// Whether the person may only look.
-    is_viewer: bool,
+    only_looks: bool,
     /// Whether somebody else than the person has to allow it.
     needs_another: bool,
     ended: Option<Ended>,
@@ -230,7 +230,7 @@ fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {
     let id = ask_id(ask.number);
     let is_one_of_several = ask.state == AskState::Open
         && ask.kind == AskKind::Approval
-        && membership.role != Role::Viewer
+        && membership.approver
         && !asks_always(membership, &ask.tool);
     let said = said_word(ask.said.as_deref().unwrap_or_default());
     let ended = match (ask.state, &ask.answered_by) {
@@ -321,13 +321,13 @@ async fn ask_page<'a>(
     (ask, shown): (&Ask, &'a Shown),
     tried: Tried,
 ) -> Result<AskPage<'a>, ToolError> {
-    // Viewers decide nothing, so they need no secret.
-    let unmasked = if membership.role == Role::Viewer { "" } else { &*shown.unmasked };
+    // Who decides nothing needs no secret.
+    let unmasked = if membership.approver { &*shown.unmasked } else { "" };
     let parts = Parts::of(&shown.detail, unmasked);
     let part = tried.part.clamp(1, parts.count());
     let is_last = part == parts.count();
     let (lines, unmasked) = parts.lines(part, shown.kind == AskKind::Approval);
-    let is_open = ask.state == AskState::Open && membership.role != Role::Viewer;
+    let is_open = ask.state == AskState::Open && membership.approver;
     let may_allow = !shown.second_person || ask.user_id != membership.user_id;
     let next = match ask.state {
         AskState::Open => None,
@@ -380,7 +380,7 @@ async fn ask_page<'a>(
         past,
         needs_another: is_open && !may_allow,
         error: tried.error,
-        is_viewer: membership.role == Role::Viewer && ask.state == AskState::Open,
+        only_looks: !membership.approver && ask.state == AskState::Open,
         ended: Ended::of(ask),
         next,
     })

@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use toolhost_contract::{ErrorKind, ToolError, visible_line};
 use toolhost_host::Shown;
-use toolhost_store::{Ask, AskKind, AskState, Role};
+use toolhost_store::{Ask, AskKind, AskState};
 
 use super::asks::{FIELD, Line, Parts, Risk, answer, asks_always, field, found};
 use super::route::{Made, Route, Wanted};
@@ -86,7 +86,7 @@ struct Tried {
 fn alone(membership: &Membership, ask: &Ask, shown: &Shown) -> Option<&'static str> {
     match () {
         () if ask.state != AskState::Open => Some("it is not open any more"),
-        () if membership.role == Role::Viewer => Some("you may look at it only"),
+        () if !membership.approver => Some("you may look at it only"),
         () if shown.kind != AskKind::Approval => Some("it is no approval"),
         () if asks_always(membership, &ask.tool) => Some("a person allows it each time anew"),
         () if shown.second_person && ask.user_id == membership.user_id => Some("somebody else has to allow it"),

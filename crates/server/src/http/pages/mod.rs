@@ -24,6 +24,7 @@ mod routes;
 mod search;
 mod sessions;
 mod sign_in;
+mod terminals;
 mod text;
 mod visitor;
 
@@ -73,12 +74,15 @@ struct Section {
     title: &'static str,
 }
 
+/// The section of the plan: its pages, and those of records that stand in it.
+const PLAN: &str = "plan";
+
 /// The menu of a project, in this order.
 const SECTIONS: &[Section] = &[
     Section { path: "sessions", title: "Sessions" },
     builder::SECTION,
     Section { path: "board", title: "Board" },
-    Section { path: "plan", title: "Plan" },
+    Section { path: PLAN, title: "Plan" },
     Section { path: "files", title: "Files" },
     Section { path: "deploy", title: "Deploy" },
     Section { path: "audit", title: "Audit" },

@@ -17,10 +17,8 @@ use super::record::{address, links};
 use super::route::{Made, Route, Wanted};
 use super::text::{Shown, TextPage, When, count, encoded, name, words};
 use super::visitor::{Membership, Visitor};
-use super::{Place, page};
+use super::{PLAN, Place, page};
 
-/// The path of this part, below a project.
-pub(super) const PART: &str = "plan";
 /// Records of one page.
 const ROWS_MAX: usize = 50;
 /// Features that are read to tell which tasks cover the requirements of a page.
@@ -117,7 +115,7 @@ const FAMILIES: &str = "task feature requirement milestone iteration persona mem
 impl<'a> PlanPage<'a> {
     fn new(visitor: &'a Visitor<'_>, membership: &'a Membership, path: &'static str) -> Self {
         let title = MENU.iter().find(|(known, _)| *known == path).map_or("Plan", |(_, title)| title);
-        let place = Place { live: FAMILIES, ..membership.place(visitor, PART) };
+        let place = Place { live: FAMILIES, ..membership.place(visitor, PLAN) };
         Self { place, membership, path, title, hint: String::new(), button: None, fields: Vec::new(), groups: vec![] }
     }
 
@@ -334,7 +332,7 @@ fn artifact(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let about = format!("{}, version {version} of {latest}", text(&data, "id"));
         let back = (membership.path("plan/artifacts"), "All artifacts");
         let title = words(kind);
-        let place = membership.place(&visitor, PART);
+        let place = membership.place(&visitor, PLAN);
         let whole = TextPage::of(place, (&title, &about), back, query, (text(&data, "content"), wanted.asked("part")));
         Ok(page(StatusCode::OK, &whole))
     })

@@ -16,7 +16,7 @@ use super::calls::{Called, can_edit, listed, sentence, text, texts};
 use super::route::{Made, Route, Wanted};
 use super::text::{Shown, TextPage, When, encoded, name, words};
 use super::visitor::{Membership, Visitor};
-use super::{Place, board, page, plan, see};
+use super::{PLAN, Place, board, page, see};
 use crate::http::envelope;
 
 /// Most of a field on the page of its record; the rest is on a page of its own.
@@ -249,8 +249,8 @@ async fn shown(
     let record = read(visitor, membership, id).await?;
     let (section, live) = match id.kind {
         Kind::Ticket => (board::PART, "ticket"),
-        Kind::Task => (plan::PART, "task"),
-        _ => (plan::PART, ""),
+        Kind::Task => (PLAN, "task"),
+        _ => (PLAN, ""),
     };
     let place = Place { live, ..membership.place(visitor, section) };
     let (address, title) = (address(membership, &id.to_string()), title(&record, id));

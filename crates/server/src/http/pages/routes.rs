@@ -20,7 +20,7 @@ use super::sign_in::{Door, ELSEWHERE, LOGIN, LOGOUT, Opened, SignIn, no_link};
 use super::visitor::Visitor;
 use super::{
     STATIC, access, asks, audit, batch, board, builder, file, files, multipart, plan, policy, problem, projects,
-    record, search, sessions,
+    record, search, sessions, terminals,
 };
 use crate::http::connections::Address;
 use crate::http::ends::Ends;
@@ -66,6 +66,7 @@ const ROUTES: &[&[Route]] = &[
     builder::CHANGE_ROUTES,
     builder::ASSISTANT_ROUTES,
     builder::EDIT_ROUTES,
+    terminals::ROUTES,
 ];
 
 impl Pages {
@@ -116,7 +117,8 @@ impl Pages {
             Ok(wanted) => wanted,
             Err(answer) => return answer,
         };
-        let visitor = Visitor { login: &login, projects: &*self.projects, clock: &*self.clock };
+        let terminals = self.door.terminals();
+        let visitor = Visitor { login: &login, projects: &*self.projects, clock: &*self.clock, terminals };
         (route.make)(visitor, wanted).await.unwrap_or_else(|error| failed(&error, Some(&login)))
     }
 
@@ -190,7 +192,8 @@ impl Pages {
     async fn live(&self, request: Request) -> Response<Body> {
         let answer = match self.door.open_page(request.headers()).await {
             Ok(Some(login)) => {
-                let visitor = Visitor { login: &login, projects: &*self.projects, clock: &*self.clock };
+                let terminals = self.door.terminals();
+                let visitor = Visitor { login: &login, projects: &*self.projects, clock: &*self.clock, terminals };
                 let parts = (self.door.logins(), &self.streams, &*self.ends);
                 let life = self.life.clone();
                 listen(&visitor, request.headers(), parts, life).await.unwrap_or_else(|error| failed(&error, None))

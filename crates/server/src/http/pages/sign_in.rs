@@ -12,7 +12,7 @@ use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header};
 use sha2::{Digest, Sha256};
 use toolhost_contract::{ErrorKind, ToolError, visible_line};
-use toolhost_store::{Error, Login, Logins, Proof};
+use toolhost_store::{Error, Login, Logins, Proof, Terminals};
 
 use super::{Place, page, problem, see};
 use crate::http::oauth::{Flow, Oauth, Refused};
@@ -25,6 +25,12 @@ pub(crate) const ELSEWHERE: &str = "/login/openid";
 pub(crate) const LOGOUT: &str = "/logout";
 /// What a page says of itself when it fetches itself again: nobody has used the login then.
 const BY_ITSELF: &str = "toolhost-live";
+/// Where people confirm that a terminal is theirs.
+pub(super) const TERMINAL: &str = "/login/terminal";
+/// Letters of a code that people compare.
+const CODE_LETTERS: usize = 8;
+/// The letters of RFC 8628, section 6.1.
+const LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 /// Fetch Metadata (W3C).
 const SENT_BY: &str = "sec-fetch-site";
 /// Random bytes of what a cookie holds, and of a link.
@@ -54,9 +60,39 @@ impl SignIn {
     /// # Errors
     /// If the system has no random bytes.
     pub fn new_link() -> Result<(String, String), getrandom::Error> {
+        let (secret, hash) = Self::new_secret()?;
+        Ok((format!("{LOGIN}/{secret}"), hash))
+    }
+
+    /// A new secret, and the hash that is kept of it.
+    ///
+    /// # Errors
+    /// If the system has no random bytes.
+    pub fn new_secret() -> Result<(String, String), getrandom::Error> {
         let secret = random()?;
         let hash = hash_of(&secret);
-        Ok((format!("{LOGIN}/{secret}"), hash))
+        Ok((secret, hash))
+    }
+
+    /// The hash of a secret; `None` if the text is none.
+    #[must_use]
+    pub fn hash(secret: &str) -> Option<String> {
+        is_secret(secret).then(|| hash_of(secret))
+    }
+
+    /// The path of the page where a person confirms a terminal, and the code that it shows (RFC 8628, section 6.1: letters that make no
+    /// words and are not confused).
+    ///
+    /// # Errors
+    /// If the system has no random bytes.
+    pub fn new_code() -> Result<(String, String), getrandom::Error> {
+        let mut bytes = [0; CODE_LETTERS];
+        getrandom::fill(&mut bytes)?;
+        // 256 is not a multiple of 20: the first letters come a little more often, which costs less than a bit.
+        let letter = |byte: &u8| char::from(LETTERS[usize::from(*byte) % LETTERS.len()]);
+        let letters: String = bytes.iter().map(letter).collect();
+        let code = format!("{}-{}", &letters[..CODE_LETTERS / 2], &letters[CODE_LETTERS / 2..]);
+        Ok((format!("{TERMINAL}/{code}"), code))
     }
 }
 
@@ -107,6 +143,10 @@ struct LinkPage<'a> {
 impl Door {
     pub(crate) fn new(sign_in: SignIn, openid: Option<Arc<Oauth>>) -> Self {
         Self { sign_in, openid }
+    }
+
+    pub(crate) fn terminals(&self) -> Terminals {
+        self.sign_in.logins.terminals()
     }
 
     /// Who has signed in with the browser that sends this.

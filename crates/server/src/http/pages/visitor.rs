@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolhost_contract::{Clock, ErrorKind, ToolError, visible_line};
-use toolhost_store::{Login, Role};
+use toolhost_store::{Login, Role, Terminals};
 
 use super::super::work::Work;
 use super::super::{OpenProject, Projects};
@@ -19,6 +19,7 @@ pub(crate) struct Visitor<'a> {
     pub(crate) login: &'a Login,
     pub(crate) projects: &'a dyn Projects,
     pub(crate) clock: &'a dyn Clock,
+    pub(crate) terminals: Terminals,
 }
 
 /// A project that the person is a member of.
@@ -26,6 +27,8 @@ pub(crate) struct Membership {
     pub(crate) project: Arc<OpenProject>,
     pub(crate) user_id: i64,
     pub(crate) role: Role,
+    /// Whether they may answer what people are asked there.
+    pub(crate) approver: bool,
 }
 
 impl Membership {
@@ -92,7 +95,8 @@ impl Visitor<'_> {
         let project = self.projects.open(key).await?.ok_or_else(nothing)?;
         let user_id = project.people.user(&self.login.user).await?.ok_or_else(nothing)?;
         let role = project.people.role(project.id, user_id).await?.ok_or_else(nothing)?;
-        Ok(Membership { project, user_id, role })
+        let approver = project.people.is_approver(project.id, user_id).await?;
+        Ok(Membership { project, user_id, role, approver })
     }
 
     /// Whether the person has proven a moment ago who they are.
