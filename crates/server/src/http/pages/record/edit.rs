@@ -13,7 +13,7 @@ use super::super::calls::{Called, can_edit, sentence, text, texts};
 use super::super::forms::{Field, Shape, choice, complain, filled};
 use super::super::route::{Made, Wanted};
 use super::super::visitor::{Membership, Visitor};
-use super::super::{Place, board, page, plan, see};
+use super::super::{PLAN, Place, board, page, see};
 use super::{address, missing, read};
 use crate::http::envelope;
 
@@ -189,7 +189,7 @@ fn shown(
 ) -> Response<Body> {
     let (section, word) = match about.kind {
         Kind::Ticket => (board::PART, "ticket"),
-        _ => (plan::PART, "task"),
+        _ => (PLAN, "task"),
     };
     let (title, action, back) = match about.id {
         Some(id) => {
