@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 use toolhost_server::http::{HttpLimits, SignIn};
 use toolhost_store::LoginLife;
 use toolhost_testkit::Browser;
+use toolhost_testkit::sample::sample;
 
+use crate::builder_pages::rig_with;
+use crate::pages::{Browser as Visitor, form};
 use crate::rig::{Rig, house};
 
 /// The pages that are looked at: a name, and the path. A new page has a line of its own here.
@@ -19,6 +22,37 @@ const PAGES: &[(&str, &str)] = &[
     ("projects", "/projects"),
     ("search", "/search?q=file"),
     ("login", "/login"),
+];
+/// The pages of a project, below it.
+const PROJECT_PAGES: &[(&str, &str)] = &[
+    ("sessions", "sessions"),
+    ("session-new", "sessions/new"),
+    ("session", "sessions/as-1"),
+    ("trace", "sessions/as-1/trace"),
+    ("board", "board"),
+    ("ticket-new", "board/new"),
+    ("ticket", "records/TKT-001"),
+    ("ticket-edit", "records/TKT-001/edit"),
+    ("plan", "plan"),
+    ("tasks", "plan/tasks"),
+    ("memory", "plan/memory"),
+    ("personas", "plan/personas"),
+    ("builder", "builder"),
+    ("workflow", "builder/object?name=workflow%3Aresearch-report"),
+    ("step", "builder/object?name=step%3Aresearch-report%2Fcheck-claims"),
+    ("findings", "builder/findings"),
+    ("change-sets", "builder/changes"),
+    ("history", "builder/history"),
+    ("assistant", "builder/assistant"),
+    ("files", "files"),
+    ("file", "files?path=notes.md"),
+    ("search-in-files", "files?q=notes"),
+    ("file-changes", "files/changes"),
+    ("deploy", "deploy"),
+    ("audit", "audit"),
+    ("policy", "policy?tool=file.write&profile=all&arguments=%7B%7D"),
+    ("profile", "policy/profiles/developer"),
+    ("access", "access"),
 ];
 const WIDTHS: [u32; 2] = [375, 1280];
 const SCHEMES: [&str; 2] = ["light", "dark"];
@@ -89,15 +123,46 @@ async fn with_asks() -> Rig {
 #[tokio::test]
 async fn each_page_is_sound_in_both_themes_and_widths() {
     let rig = with_asks().await;
-    let Some(browser) = browser(&rig, "local").await else { return };
+    let pages = PAGES.iter().map(|(name, path)| (*name, (*path).to_owned())).collect();
+    are_sound(&rig, pages).await;
+}
+
+/// A server of a project with some of everything.
+async fn with_work() -> Rig {
+    let rig = rig_with(sample()).await;
+    let token = rig.token(&["call"]).await;
+    for (tool, arguments) in [
+        ("file.write", json!({ "path": "notes.md", "content": "# Notes\n\nSome notes on the way.\n" })),
+        ("ticket.create", json!({ "title": "A dark theme for people who read at night", "priority": "high" })),
+        ("file.read", json!({ "path": "missing.md" })),
+    ] {
+        rig.call(&token, tool, arguments).await;
+    }
+    let person = Visitor::signed_in(&rig, "local").await;
+    let goal = form(&[("goal", "Shorten the first step"), ("profile", "builder")]);
+    let started = person.post("/projects/p0/sessions/new", &goal).await;
+    assert_eq!(started.status, 303, "{started:?}");
+    rig.houses[0].rows().await;
+    rig
+}
+
+#[tokio::test]
+async fn each_page_of_a_project_is_sound_in_both_themes_and_widths() {
+    let rig = with_work().await;
+    let pages = PROJECT_PAGES.iter().map(|(name, path)| (*name, format!("/projects/p0/{path}"))).collect();
+    are_sound(&rig, pages).await;
+}
+
+async fn are_sound(rig: &Rig, pages: Vec<(&str, String)>) {
+    let Some(browser) = browser(rig, "local").await else { return };
     browser.messages().await;
     let mut wrong = Vec::new();
-    for (name, path) in PAGES {
+    for (name, path) in &pages {
         for scheme in SCHEMES {
             browser.scheme(scheme).await;
             for width in WIDTHS.into_iter().chain([NARROWEST]) {
                 browser.size(width, HEIGHT).await;
-                browser.open(&url(&rig, path)).await;
+                browser.open(&url(rig, path)).await;
                 let at = format!("{name}, {scheme}, {width} px");
                 // Not `innerWidth`: on a phone the browser makes it as wide as what is too wide.
                 let wide = browser.run("return document.scrollingElement.scrollWidth").await;

