@@ -104,7 +104,7 @@ async fn files_are_looked_at_as_agents_may_and_no_further() {
     let file = browser.get("/projects/p0/files?path=src%2Fdeep%2Fmain%2Ers").await.body;
     assert!(file.contains("fn main()") && file.contains("?path=src%2Fdeep\">deep</a>"), "{file}");
     let found = browser.get("/projects/p0/files?q=HELLO").await.body;
-    assert!(found.contains("src/deep/main.rs, line 2") && found.contains("1 lines in 1 files."), "{found}");
+    assert!(found.contains("src/deep/main.rs, line 2") && found.contains("Lines: 1. Files: 1."), "{found}");
     for path in ["..%2F..%2Fetc%2Fpasswd", "%2Fetc%2Fpasswd", "link", "none.txt"] {
         let refused = browser.get(&format!("/projects/p0/files?path={path}")).await;
         assert!(refused.status == 404 && refused.body.contains("role=\"alert\""), "{path}: {refused:?}");

@@ -1,14 +1,18 @@
 //! The inbox: what people are asked in all of a person's projects, the riskiest first, and one ask with all of its effect.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use serde_json::Value;
-use toolhost_contract::{Approval, Effect, ErrorKind, QUOTE_MARK, ToolError, quoted, visible_json, visible_line};
+use serde_json::{Value, json};
+use toolhost_contract::{
+    Approval, Call, CallerKind, Effect, ErrorKind, QUOTE_MARK, ToolError, quoted, visible_json, visible_line,
+};
 use toolhost_host::{
     Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Shown, Standing, ask_id, ask_number,
 };
@@ -19,6 +23,7 @@ use super::past::Past;
 use super::route::{Made, Route, Wanted};
 use super::visitor::{Membership, PLACE, Visitor};
 use super::{Place, page, see};
+use crate::http::by_person::Doer;
 
 /// The pages of this part.
 pub(super) const ROUTES: &[Route] = &[
@@ -31,6 +36,8 @@ pub(super) const ASKS: &str = told::ASKS;
 const ASKS_AND_CALLS: &str = "asks calls";
 /// What the names of asks in the forms that take several begin with.
 pub(super) const FIELD: &str = "ask:";
+/// The tool that runs a call which was allowed.
+const WAIT: &str = "approval.wait";
 /// Most asks of one project in the inbox.
 const ASKS_MAX: i64 = 200;
 /// Most lines of an effect on one page.
@@ -142,7 +149,9 @@ struct AskPage<'a> {
     /// Empty where it runs as it is or not at all.
     arguments: String,
     /// What an edit of a text begins with.
-    whole: &'a str,
+    whole: Cow<'a, str>,
+    /// Whether an edit was tried, and is shown again.
+    is_edited: bool,
     text: String,
     rule: Option<String>,
     /// What the rule would have allowed, where that was asked.
@@ -306,6 +315,8 @@ struct Tried {
     /// Whether to look what the rule would have allowed.
     with_past: bool,
     text: String,
+    /// The arguments or the text of an edit.
+    edited: Option<String>,
     error: Option<String>,
 }
 
@@ -346,7 +357,12 @@ async fn ask_page<'a>(
         Some(_) if tried.with_past => Some(Past::of(membership, shown, visitor.clock).await?),
         _ => None,
     };
-    let arguments = serde_json::to_string_pretty(&shown.arguments).unwrap_or_default();
+    let arguments = match &tried.edited {
+        Some(edited) if shown.kind == AskKind::Approval => edited.clone(),
+        _ => serde_json::to_string_pretty(&shown.arguments).unwrap_or_default(),
+    };
+    let is_edited = tried.edited.is_some();
+    let whole = tried.edited.filter(|_| shown.kind != AskKind::Approval);
     Ok(AskPage {
         place: Place { project: Some(membership), live, ..visitor.place() },
         id: ask_id(ask.number),
@@ -374,7 +390,8 @@ async fn ask_page<'a>(
         can: if is_open { Can::of(shown, is_last && may_allow) } else { Can::default() },
         // A mask in an argument would be written as it stands.
         arguments: if shown.editable && shown.masked == 0 { visible_json(&arguments) } else { String::new() },
-        whole: &shown.detail,
+        whole: whole.map_or(Cow::Borrowed(&*shown.detail), Cow::Owned),
+        is_edited,
         text: tried.text,
         rule,
         past,
@@ -539,9 +556,14 @@ async fn decide(
         Err(error) => {
             let (ask, shown) = found(membership, id).await?;
             let hint = error.hint.map(|hint| format!(" {hint}")).unwrap_or_default();
-            let tried =
-                Tried { part: usize::MAX, with_past: false, text, error: Some(format!("{}.{hint}", error.message)) };
+            let edited = match (word, shown.kind) {
+                ("edit", AskKind::Approval) => Some(field("arguments").to_owned()),
+                ("edit", _) => Some(field("edited").replace("\r\n", "\n")),
+                _ => None,
+            };
             let status = super::super::envelope::status(error.kind);
+            let error = Some(format!("{}.{hint}", error.message));
+            let tried = Tried { part: usize::MAX, with_past: false, text, edited, error };
             Ok(page(status, &ask_page(visitor, membership, (&ask, &shown), tried).await?))
         }
     }
@@ -588,7 +610,26 @@ pub(super) async fn answer<'f>(
         // The page with the yes comes after all others.
         queue.saw(&person, ask, shown, PLACE).await?;
     }
-    queue.decide(&person, ask.number, Decision { answer, rule }, PLACE).await.map(|_| ())
+    let agrees = answer.agrees();
+    queue.decide(&person, ask.number, Decision { answer, rule }, PLACE).await?;
+    if agrees {
+        run_own(membership, ask);
+    }
+    Ok(())
+}
+
+/// Runs a call that a page has made, once it is allowed: nobody else waits for its answer.
+fn run_own(membership: &Membership, ask: &Ask) {
+    let Ok(made) = serde_json::from_value::<Call>(ask.call.clone()) else { return };
+    if made.caller.kind != CallerKind::Person || made.caller.door != PLACE {
+        return;
+    }
+    let (project, id) = (Arc::clone(&membership.project), ask_id(ask.number));
+    tokio::spawn(async move {
+        let (user_id, user) = (made.scope.user_id, &*made.caller.persona);
+        let doer = Doer { project: &project, user_id, user, door: PLACE, origin: None };
+        doer.call(WAIT, json!({ "approvalId": id })).await;
+    });
 }
 
 /// Whether a person has to allow each call of a tool. One that is gone may have been such a tool.

@@ -33,6 +33,8 @@ const DEPLOY_PARTS: &[(&str, &str)] = &[
     ("protected", "Not deleted, although it is gone here"),
     ("refused", "Not taken along"),
 ];
+/// The first parts are what a deploy does; the others are what it leaves.
+const DEPLOY_DEEDS: usize = 3;
 /// The section of these pages.
 const SECTION: &str = "files";
 /// Entries of a folder on one page.
@@ -117,7 +119,9 @@ struct DeployPage<'a> {
     history: String,
     error: Option<String>,
     plan: Vec<DeployPart>,
-    is_editor: bool,
+    /// Whether a deploy would do anything, and whether this person may ask for it.
+    is_something: bool,
+    can_ask: bool,
 }
 
 /// One kind of what a deploy does.
@@ -260,7 +264,7 @@ impl Asked<'_> {
         let (total, files) = (number(&found, "total").unwrap_or(0), number(&found, "filesWithMatches").unwrap_or(0));
         let about = match total {
             0 => "Nothing has these words.".to_owned(),
-            _ => format!("{total} lines in {files} files."),
+            _ => format!("Lines: {total}. Files: {files}."),
         };
         let next = found.get("nextCursor").and_then(Value::as_str).map(|cursor| {
             format!("{}&q={}&cursor={}", address_of(self.membership, self.path), encoded(words), encoded(cursor))
@@ -348,13 +352,15 @@ fn deploy(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             }
             Err(why) => error = error.or(Some(sentence(&why))),
         }
+        let is_something = plan.iter().take(DEPLOY_DEEDS).any(|part| part.total > 0);
         let shown = DeployPage {
             place: Place { section: "deploy", ..place(&visitor, &membership) },
             address: membership.path("deploy"),
             history: format!("{}?tool={DEPLOY}", membership.path("audit")),
             error,
             plan,
-            is_editor: membership.role <= Role::Editor,
+            can_ask: membership.role <= Role::Editor && is_something,
+            is_something,
         };
         Ok(page(StatusCode::OK, &shown))
     })

@@ -8,11 +8,13 @@ use toolhost_contract::{ToolError, visible_line};
 use super::asks::ASKS;
 use super::route::{Made, Route, Wanted};
 use super::visitor::Visitor;
-use super::{Place, page};
+use super::{Place, page, see};
 
 /// The pages of this part.
-pub(super) const ROUTES: &[Route] =
-    &[Route { path: "/projects", name: "projects", takes_forms: false, make: all_projects }];
+pub(super) const ROUTES: &[Route] = &[
+    Route { path: "/projects", name: "projects", takes_forms: false, make: all_projects },
+    Route { path: "/projects/{project}", name: "project", takes_forms: false, make: home },
+];
 
 #[derive(Template)]
 #[template(path = "projects.html")]
@@ -35,6 +37,11 @@ struct Row {
 
 fn all_projects(visitor: Visitor<'_>, _: Wanted) -> Made<'_> {
     Box::pin(async move { list(&visitor).await })
+}
+
+/// A project begins with its sessions.
+fn home(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move { Ok(see(&visitor.membership(wanted.part("project")).await?.path("sessions"))) })
 }
 
 async fn list(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolError> {

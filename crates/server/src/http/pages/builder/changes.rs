@@ -160,7 +160,10 @@ fn deed_row(membership: &Membership, deed: &Deed) -> DeedRow {
         what,
         by: visible_line(&deed.by),
         when: When::on(deed.created_at_ms),
-        files: visible_line(&format!("{}: {named}", counted(files, "file"))),
+        files: match named.as_str() {
+            "" => "all files".to_owned(),
+            named => visible_line(&format!("{}: {named}", counted(files, "file"))),
+        },
         set: deed.change_set_id.as_ref().map(|id| (change_path(membership, id), visible_line(id))),
         undone: deed.undone_by,
         can_undo: membership.role != Role::Viewer && deed.undone_by.is_none() && !deed.files.is_empty(),
