@@ -177,6 +177,9 @@ impl From<Error> for ToolError {
         if matches!(error, Error::SessionRuns { .. } | Error::SessionEnded { .. } | Error::SessionStopped { .. }) {
             return Self::new(ErrorKind::Conflict, error.to_string());
         }
+        if matches!(error, Error::Name(_)) {
+            return Self::new(ErrorKind::Validation, error.to_string());
+        }
         let Some(outage) = error.outage() else { return Self::internal(error) };
         let (message, hint) = outage.told();
         let kind = if outage == Outage::InDoubt { ErrorKind::Unknown } else { ErrorKind::Io };

@@ -55,6 +55,10 @@ async fn an_owner_gives_access_and_a_token_shows_its_secret_once() {
     assert_eq!((added.status, added.header("location")), (303, Some(access.as_str())), "{added:?}");
     let refused = send_form(&served, &cookie, &format!("{access}/members"), "member=bob&role=king").await;
     assert!(refused.status == 400 && refused.body.contains("value=\"bob\""), "{refused:?}");
+    let name = send_form(&served, &cookie, &format!("{access}/members"), "member=a%0Ab&role=viewer").await;
+    assert!(name.status == 400 && name.body.contains("none of them invisible"), "{name:?}");
+    let oneself = send_form(&served, &cookie, &format!("{access}/members"), "member=local&role=viewer").await;
+    assert_eq!(oneself.status, 409, "{oneself:?}");
     let form = "name=nightly&profile=developer&call=on&days=1";
     let made = send_form(&served, &cookie, &format!("{access}/tokens"), form).await;
     let secret = made.body.split_once("<pre><code>").unwrap().1.split('<').next().unwrap().to_owned();

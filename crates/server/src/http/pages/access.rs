@@ -209,6 +209,9 @@ async fn set_member(
         return Err(ToolError::new(ErrorKind::Validation, "Say who"));
     }
     visitor.need_recent(STALE)?;
+    if field("member") == visitor.login.user {
+        return Err(ToolError::new(ErrorKind::Conflict, "What you are yourself is changed by another owner"));
+    }
     let approver = match field("approver") {
         "yes" => Some(true),
         "no" => Some(false),
