@@ -40,6 +40,20 @@ impl Right {
         }
     }
 
+    /// What it is for, in words.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Call => "the tools of its profile",
+            Self::Read => "asks, audit, events, sessions, members, the workflow package",
+            Self::Run => "starting sessions of models and steering them, at the operator's cost",
+            Self::Approve => {
+                "answering what people are asked, applying and undoing changes of the package: give it to no agent"
+            }
+            Self::Manage => "members, tokens and the whole package, if its user owns the project",
+        }
+    }
+
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|right| right.as_str() == text)

@@ -44,7 +44,8 @@ struct AccessPage<'a> {
     members: Vec<MemberLine>,
     tokens: Vec<TokenLine>,
     profiles: Vec<String>,
-    rights: Vec<&'static str>,
+    /// Each with what it is for.
+    rights: Vec<(&'static str, &'static str)>,
     days_max: u64,
     fence: FenceLines,
     /// What was typed into a form that was refused.
@@ -137,7 +138,7 @@ async fn access_page<'a>(
         members: project.people.members(project.id).await?.into_iter().map(member).collect(),
         tokens: tokens.into_iter().map(|token| token_line(visitor, token)).collect(),
         profiles: project.gate.profiles().iter().map(|profile| visible_line(&profile.name)).collect(),
-        rights: Right::ALL.into_iter().map(Right::as_str).collect(),
+        rights: Right::ALL.into_iter().map(|right| (right.as_str(), right.about())).collect(),
         days_max: TOKEN_DAYS_MAX,
         fence: FenceLines::of(project.gate.fence_report().await),
         typed: said.typed,

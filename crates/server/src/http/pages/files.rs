@@ -92,6 +92,8 @@ struct ChangesPage<'a> {
     audit: String,
     /// Lines of the difference to the last commit, with how each is marked.
     lines: Vec<(&'static str, String)>,
+    /// Files that git does not know yet, and where each is.
+    new: Vec<(String, String)>,
     error: Option<String>,
     is_cut: bool,
 }
@@ -284,9 +286,16 @@ fn changes(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             }
             Err(error) => (Vec::new(), Some(error.clone()), false),
         };
+        let status = visitor.read(&membership, "git.status", json!({})).await.unwrap_or_default();
+        let is_new = |file: &&Value| text(file, "unstaged") == "?" || text(file, "staged") == "?";
+        let new = items(&status, "files").iter().filter(is_new).map(|file| {
+            let path = text(file, "path");
+            (visible_line(path), address_of(&membership, path))
+        });
+        let new = new.collect();
         let (place, address) = (place(&visitor, &membership), membership.path(SECTION));
         let audit = membership.path("audit");
-        Ok(page(StatusCode::OK, &ChangesPage { place, address, audit, lines, error, is_cut }))
+        Ok(page(StatusCode::OK, &ChangesPage { place, address, audit, lines, new, error, is_cut }))
     })
 }
 
