@@ -149,3 +149,33 @@ impl Told {
         Ok(Self { position, text, kinds })
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test says by panicking what does not hold")]
+mod tests {
+    use super::*;
+
+    /// What pages are told of a row of the audit.
+    fn kinds(event: &str, body: &str) -> Vec<String> {
+        let row = Row {
+            seq: 1,
+            at_ms: 0,
+            call_id: "call-1".to_owned(),
+            event: event.to_owned(),
+            tool: "ticket.update".to_owned(),
+            body: body.to_owned(),
+            prev_hash: String::new(),
+            hash: String::new(),
+        };
+        let event = StreamEvent { position: Position::default(), happened: Happened::Audit(row) };
+        Told::of(event).unwrap().kinds.into_iter().map(Cow::into_owned).collect()
+    }
+
+    #[test]
+    fn a_page_that_reads_by_calls_does_not_wake_itself() {
+        assert_eq!(kinds("finished", "{\"effect\":\"reads\"}"), [CALLS]);
+        assert_eq!(kinds("finished", "{\"effect\":\"writes\"}"), [CALLS, "ticket"]);
+        assert_eq!(kinds("finished", "damaged"), [CALLS, "ticket"]);
+        assert_eq!(kinds("decision", "{}"), [ASKS]);
+    }
+}

@@ -353,6 +353,20 @@ async fn a_call_is_allowed_with_other_arguments_or_by_a_rule_for_a_while() {
 }
 
 #[tokio::test]
+async fn an_edit_that_is_refused_is_shown_again() {
+    let (rig, _, ask) = asked(json!({ "path": "asked.txt", "content": "x" })).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let path = format!("/asks/p0/{ask}");
+    let page = browser.get(&path).await;
+    assert!(page.body.contains("<details><summary>Allow it with other arguments"), "{}", page.body);
+    let sent = form(&[("decision", "edit"), ("digest", &digest(&page)), ("arguments", "{\"path\": mine")]);
+    let refused = browser.post(&path, &sent).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(refused.body.contains("<details open><summary>Allow it with other arguments"), "{}", refused.body);
+    assert!(refused.body.contains(": mine</textarea>"), "{}", refused.body);
+}
+
+#[tokio::test]
 async fn what_agents_write_is_text_on_every_page() {
     let tricks =
         "<script>alert(1)</script>\n\"'><img src=x onerror=alert(1)>\n{{ 7 * 7 }}\n</textarea>\n\u{1b}[2J\u{202e}gpj";
