@@ -116,7 +116,7 @@ async fn a_session_is_a_conversation_with_the_newest_at_the_end() {
     for shown in [
         "word 39.",
         "one more thing",
-        "Succeeded after 12 ms: edited a.txt",
+        "Answered after 12 ms: edited a.txt",
         "1,200 tokens read, 34 written",
         "$0.2500",
         "class=\"old\">-old line",

@@ -132,11 +132,11 @@ fn turn_sentence(turn: &Value) -> String {
     parts.join(" · ")
 }
 
-/// `Succeeded after 1.2 s: edited a.txt`
+/// `Answered after 1.2 s: edited a.txt`. A call that waits for a person has answered, too, and its first line says so.
 fn call_sentence(call: &Value) -> String {
     let took = duration(number(call, "ms"));
     let outcome = match (call.get("ok").and_then(Value::as_bool), text(call, "code")) {
-        (Some(true), _) => format!("Succeeded after {took}"),
+        (Some(true), _) => format!("Answered after {took}"),
         (_, "") => format!("Failed after {took}"),
         (_, code) => format!("Failed after {took} ({})", name(code)),
     };
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_call_is_told_in_a_sentence() {
         let told = |call: Value| call_sentence(&call);
-        assert_eq!(told(json!({ "ok": true, "ms": 1200, "brief": "edited a" })), "Succeeded after 1.2 s: edited a");
+        assert_eq!(told(json!({ "ok": true, "ms": 1200, "brief": "edited a" })), "Answered after 1.2 s: edited a");
         assert_eq!(told(json!({ "ok": false, "ms": 3, "code": "DENIED" })), "Failed after 3 ms (DENIED)");
         assert_eq!(told(json!({})), "Failed after 0 ms");
     }
