@@ -52,6 +52,7 @@ async fn the_audit_shows_what_was_done_the_newest_first_and_page_by_page() {
     let first = browser.get("/projects/p0/audit").await.body;
     assert!(first.contains("missing.txt") && first.contains("f59.txt") && !first.contains("f0.txt"), "{first}");
     assert!(first.find("f59.txt") < first.find("f58.txt"), "{first}");
+    assert!(first.contains("done, ") && !first.contains(">started<"), "a call that has ended is one line: {first}");
     let (mut page, mut seen) = (first, 0);
     while let Some(at) = page.find("\">Earlier rows") {
         let begins = page[..at].rfind("href=\"").unwrap() + "href=\"".len();

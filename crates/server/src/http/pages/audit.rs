@@ -1,5 +1,7 @@
 //! The audit of a project: who did and decided what, and whether the record of it is whole.
 
+use std::collections::{HashMap, HashSet};
+
 use askama::Template;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
@@ -116,6 +118,22 @@ impl Line {
     }
 }
 
+/// The newest first. Of a call that has ended, its end alone, with what it was asked.
+fn lines(rows: &[Row], visitor: &Visitor<'_>, membership: &Membership) -> Vec<Line> {
+    let of = |event: &'static str| rows.iter().filter(move |row| row.event == event);
+    let ended: HashSet<&str> = of("finished").map(|row| &*row.call_id).collect();
+    let begun: HashMap<&str, &Row> = of("started").map(|row| (&*row.call_id, row)).collect();
+    let shown = rows.iter().rev().filter(|row| row.event != "started" || !ended.contains(&*row.call_id));
+    let line = |row: &Row| {
+        let mut line = Line::of(row, visitor, membership);
+        if let Some(begun) = begun.get(&*row.call_id).filter(|_| line.arguments.is_empty() && row.event == "finished") {
+            line.arguments = shortened(begun.content().get("arguments"));
+        }
+        line
+    };
+    shown.map(line).collect()
+}
+
 /// How a call went, or what a person said.
 fn said(row: &Row, body: &Value) -> (String, &'static str) {
     let text = |pointer: &str| visible_line(body.pointer(pointer).and_then(Value::as_str).unwrap_or_default());
@@ -189,7 +207,7 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             let failed = if failed { "&failed=on" } else { "" };
             format!("{address}?before={}&tool={tool}&session={session}&hours={hours}{failed}", first.seq)
         });
-        let rows = found.iter().rev().map(|row| Line::of(row, &visitor, &membership)).collect();
+        let rows = lines(&found, &visitor, &membership);
         let place = Place { live: told::CALLS, ..membership.audit_place(&visitor) };
         let [tool, session, hours] = [tool, session, hours].map(|typed| visible_line(&typed));
         Ok(page(StatusCode::OK, &AuditPage { place, address, rows, tool, session, hours, failed, error, earlier }))
