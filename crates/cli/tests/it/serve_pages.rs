@@ -104,3 +104,18 @@ async fn a_deploy_is_planned_on_its_page_and_agreed_to_in_the_inbox() {
     assert!(target.join("index.html").exists());
     assert_eq!(served.end(), Some(0));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_since_the_last_commit_name_new_files_too() {
+    let workspace = TempWorkspace::repository(&[("known.txt", "one\n")]);
+    workspace.write("known.txt", "two\n");
+    workspace.write("new.txt", "three\n");
+    let program = program(&workspace);
+    let (_, project) = token(&program, &["--profile", "developer"]);
+    let served = Served::start(&program, &[]);
+    let cookie = opened(&served, &link(&program, &served, &[])).await;
+    let page = look(&served, &cookie, &format!("/projects/{project}/files/changes")).await.body;
+    assert!(page.contains("class=\"old\">-one") && page.contains("class=\"new\">+two"), "{page}");
+    assert!(page.contains("?path=new%2Etxt\">new.txt</a>"), "{page}");
+    assert_eq!(served.end(), Some(0));
+}

@@ -117,17 +117,6 @@ async fn files_are_looked_at_as_agents_may_and_no_further() {
 }
 
 #[tokio::test]
-async fn changes_since_the_last_commit_name_new_files_too() {
-    let workspace = TempWorkspace::repository(&[("known.txt", "one\n")]);
-    workspace.write("known.txt", "two\n");
-    workspace.write("new.txt", "three\n");
-    let rig = Rig::start(vec![house().workspace(workspace)], HttpLimits::default()).await;
-    let page = Browser::signed_in(&rig, USER_NAME).await.get("/projects/p0/files/changes").await.body;
-    assert!(page.contains("class=\"old\">-one") && page.contains("class=\"new\">+two"), "{page}");
-    assert!(page.contains("?path=new%2Etxt\">new.txt</a>"), "{page}");
-}
-
-#[tokio::test]
 async fn what_agents_write_is_text_on_pages_of_a_project() {
     let rig = Rig::one().await;
     let token = rig.token(&["call"]).await;
