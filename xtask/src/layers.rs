@@ -385,7 +385,7 @@ mod tests {
             "server",
             "toolhost-cli",
             Kind::Normal,
-            "toolhost-server: may not import `cli`, only contract, builder, host, agent, store",
+            "toolhost-server: may not import `cli`, only contract, records, builder, host, agent, store",
         );
     }
 
