@@ -1,7 +1,7 @@
 //! Several asks at once: a page that lists every effect, and decides exactly what it has shown.
 //!
-//! An approval is decided here only where its whole effect stands on the page. What a person has to allow each time anew, what is too long,
-//! and what is no approval is answered on its own page. No rule is made here.
+//! An approval is decided here only where its whole effect stands on the page. Calls that a person allows each time anew, long effects, reviews
+//! and questions are answered on their own pages. No rule is made here.
 
 use std::collections::BTreeMap;
 

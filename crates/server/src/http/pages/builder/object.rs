@@ -193,7 +193,7 @@ fn variables(membership: &Membership, whole: &WholePackage, object: &Object) -> 
     said.into_iter().flat_map(|fields| fields.keys()).take(SHOWN_MAX).map(link).collect()
 }
 
-/// The text of a file; what is no text is told as such.
+/// The text of a file. Bytes that are not text are named as such.
 pub(super) fn text_of(whole: &WholePackage, path: &str) -> Option<String> {
     let bytes = whole.package.files().get(path)?;
     let binary = |_| format!("[{} that are not text]", counted(bytes.len(), "byte"));
