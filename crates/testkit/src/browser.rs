@@ -119,9 +119,17 @@ impl Browser {
         self.post("url", json!({ "url": url })).await;
     }
 
-    /// The address of the page.
-    pub async fn url(&self) -> String {
-        self.get("url").await.as_str().unwrap().to_owned()
+    /// Waits until the page is at an address: a click may be over before the page that it leads to has begun.
+    pub async fn until_at(&self, url: &str) {
+        let mut at = Value::Null;
+        for _ in 0..LOOKS_MAX {
+            at = self.get("url").await;
+            if at == url {
+                return;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        unreachable!("not within a minute: {url}; the page is at {at}");
     }
 
     pub async fn title(&self) -> String {
@@ -148,9 +156,16 @@ impl Browser {
         !self.post("elements", json!({ "using": "css selector", "value": css })).await.as_array().unwrap().is_empty()
     }
 
+    /// Waits for an element: the page that a click leads to may still be on its way.
     async fn find(&self, css: &str) -> String {
-        let found = self.post("element", json!({ "using": "css selector", "value": css })).await;
-        found[ELEMENT].as_str().unwrap().to_owned()
+        for _ in 0..LOOKS_MAX {
+            let found = self.post("elements", json!({ "using": "css selector", "value": css })).await;
+            if let Some(element) = found[0][ELEMENT].as_str() {
+                return element.to_owned();
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        unreachable!("not within a minute: {css}");
     }
 
     pub async fn click(&self, css: &str) {
