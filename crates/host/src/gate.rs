@@ -10,11 +10,11 @@ use tokio::sync::{OnceCell, oneshot};
 use tokio_util::task::TaskTracker;
 use toolhost_contract::workspace::{FenceReport, Tier, Workspace};
 use toolhost_contract::{
-    Approval, Attachment, AttachmentContent, BoxFuture, Call, CallId, CallerKind, Effect, ErrorCode, ErrorKind, Made,
-    Meta, Outcome, OutcomeError, Revision, Scope, Success, ToolError, Trace, json_bytes_at_most,
+    Approval, BoxFuture, Call, CallId, CallerKind, Effect, ErrorCode, ErrorKind, Made, Outcome, Scope, Success,
+    ToolError, Trace,
 };
 
-use toolhost_store::Permit;
+use toolhost_store::{AskChange, Permit};
 
 use crate::arguments::Arguments;
 use crate::asking::edits::EditRules;
@@ -23,7 +23,6 @@ use crate::background::{CallBackground, Job, Jobs, without_output};
 use crate::config::GateConfig;
 use crate::digest::digest;
 use crate::error::Result as ConfigResult;
-use crate::fit::note;
 use crate::gate_state::{GateState, ProfileCatalog, RunSlot, cancelled, timed_out};
 use crate::hooks::Hooks;
 use crate::limits::Limiter;
@@ -33,7 +32,7 @@ use crate::people::{CallPeople, RunStoredCall};
 use crate::policy::{Decide, Verdict};
 use crate::profile::{Profile, Profiles};
 use crate::queue::{Queue, rule_id};
-use crate::record::{Record, for_asker, is_pending, json_bytes, keepable};
+use crate::record::{Record, for_asker, is_pending, keepable};
 use crate::registry::{Registered, Registry};
 use crate::undo::{Logged, made};
 use crate::unstopped::Unstopped;
@@ -84,6 +83,8 @@ struct Ran {
     result: Result<Success, ToolError>,
     /// The ask whose answer it used, and that answer.
     used: Option<(i64, PersonAnswer)>,
+    /// How long it has waited for a person while it ran.
+    waited: Duration,
     /// The call, where it has answered before this end.
     job: Option<Arc<Job>>,
 }
@@ -372,8 +373,11 @@ impl Gate {
         record.judged(&verdict);
         record.digest = Some(digest(&tool.info, &arguments.json, call)?);
         verdict.check_denied(&tool.info.name)?;
-        let must_ask =
-            verdict.decide != Decide::Allow && !self.is_permitted(call, tool, &verdict, &arguments, record).await?;
+        let permit = match verdict.decide {
+            Decide::Allow => None,
+            _ => self.permit(call, tool, &verdict, &arguments, record).await?,
+        };
+        let must_ask = verdict.decide != Decide::Allow && permit.is_none();
 
         // 7. Approve; 8. Record "started"
         let waits_since = record.begins_to_wait(self.now(), must_ask);
@@ -389,10 +393,7 @@ impl Gate {
             let slot = self.state.run_slot(tool, hooks).await;
             record.times.waiting = self.since(waits_since);
             let slot = slot?;
-            if tool.info.facts.effect.may_change() {
-                self.state.config.audit.append(record.started(call, fence)).await.map_err(ToolError::from)?;
-                record.started = true;
-            }
+            self.starts(call, permit, fence, (tool, record)).await?;
             (arguments, None, slot)
         };
 
@@ -404,6 +405,7 @@ impl Gate {
             (record.answer, record.person) = (Some(number), Some(person));
         }
         goes_on.job = ran.job;
+        record.times.waiting_inside = ran.waited;
         record.times.running = self.since(runs_since);
         ran.result
     }
@@ -442,31 +444,48 @@ impl Gate {
         });
     }
 
-    /// Whether a person has allowed calls like this one by a rule.
-    async fn is_permitted(
+    /// The permission by a rule, with which a person has allowed calls like this one.
+    async fn permit(
         &self,
         call: &Call,
         tool: &Registered,
         verdict: &Verdict,
         arguments: &Arguments,
         record: &mut Record,
-    ) -> Result<bool, ToolError> {
+    ) -> Result<Option<Permit>, ToolError> {
         if tool.info.facts.approval != Approval::ByPolicy {
-            return Ok(false);
+            return Ok(None);
         }
         let queue = &self.state.config.queue;
-        let mut permit = queue.permit_for(call, &arguments.looked(tool)).await?;
-        if let Some(found) = &permit
-            && self.state.config.asking.second_person
-            && !queue.is_of_another(found, call.scope.user_id).await?
+        let Some(permit) = queue.permit_for(call, &arguments.looked(tool)).await? else { return Ok(None) };
+        if self.state.config.asking.second_person && !queue.is_of_another(&permit, call.scope.user_id).await? {
+            return Ok(None);
+        }
+        record.decision = Some(json!({ "policy": verdict, "rule": rule_id(permit.number), "by": permit.granted_by }));
+        Ok(Some(permit))
+    }
+
+    /// Step 8 for a call that nobody is asked about. Where its rule came with the answer to an ask about this very call, the call uses that
+    /// answer, too: otherwise the ask would seem to wait for its call for ever.
+    async fn starts(
+        &self,
+        call: &Call,
+        permit: Option<Permit>,
+        fence: &str,
+        (tool, record): (&Registered, &mut Record),
+    ) -> Result<(), ToolError> {
+        let (asks, audit) = (self.state.config.queue.asks(), &self.state.config.audit);
+        if let (Some(Permit { ask_number: number, .. }), Some(digest)) = (permit, &record.digest)
+            && asks.is_unused(call.scope.project_id, number, digest).await.map_err(ToolError::from)?
         {
-            permit = None;
+            let row = record.started(call, fence);
+            audit.append_with(row, AskChange::UseBesideRule { number }).await.map_err(ToolError::from)?;
+            (record.answer, record.started) = (Some(number), true);
+        } else if tool.info.facts.effect.may_change() {
+            audit.append(record.started(call, fence)).await.map_err(ToolError::from)?;
+            record.started = true;
         }
-        if let Some(permit) = &permit {
-            record.decision =
-                Some(json!({ "policy": verdict, "rule": rule_id(permit.number), "by": permit.granted_by }));
-        }
-        Ok(permit.is_some())
+        Ok(())
     }
 
     /// How long a call of this tool may take.
@@ -504,7 +523,16 @@ impl Gate {
         };
         let cancel = hooks.cancel.child_token();
         let digest = record.digest.clone().unwrap_or_default();
-        let people = CallPeople { state: &self.state, gate: self, call, hooks, tool, digest, used: OnceLock::new() };
+        let people = CallPeople {
+            state: &self.state,
+            gate: self,
+            call,
+            hooks,
+            tool,
+            digest,
+            used: OnceLock::new(),
+            waited: Mutex::default(),
+        };
         // The answer of a call that goes on: the same as it would be at the end, but for what it says.
         let answer = |success: Success| {
             let result = Ok(self.audience(call, hooks).success(success));
@@ -548,7 +576,7 @@ impl Gate {
             () = session_over => (None, Some(cancelled())),
         };
         let (used, job) = (people.used.get().copied(), background.begun.get().cloned());
-        let ran = |result| Ran { result, used, job };
+        let ran = |result| Ran { result, used, waited: people.waited(), job };
         let end = match end {
             Some(end) => end,
             None => {
@@ -600,107 +628,7 @@ impl Gate {
         self.state.config.redactor.redact_json(value);
     }
 
-    fn within_limit(&self, tool: &Registered, success: Success) -> Result<Success, ToolError> {
-        let limit = self.state.config.limits.answer_bytes;
-        let attached: usize = success.attachments.iter().map(Attachment::size).sum();
-        if success.text.len().max(json_bytes_at_most(&success.data)) + attached <= limit {
-            return Ok(success);
-        }
-        let size = success.text.len().max(json_bytes(&success.data)) + attached;
-        if size <= limit {
-            return Ok(success);
-        }
-        let done = if tool.info.facts.effect.may_change() { "it ran, but its" } else { "the" };
-        let message = format!("{done} answer is {size} bytes long; {limit} is the most");
-        Err(ToolError::new(ErrorKind::Limit, message)
-            .hint("ask for less: a smaller `limit`, a narrower path or pattern"))
-    }
-
-    fn outcome(
-        &self,
-        call: &Call,
-        record: &Record,
-        result: Result<Success, ToolError>,
-        took: Duration,
-        fence: &str,
-    ) -> Outcome {
-        let meta = Meta {
-            tool: record.tool.clone(),
-            call_id: call.id.clone(),
-            session_id: call.scope.session_id.clone(),
-            user_id: call.scope.user_id,
-            project_id: call.scope.project_id,
-            workflow_id: call.scope.workflow_id,
-            revision: None,
-            allow_write: record.effect.is_some_and(Effect::may_change),
-            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            fence: fence.to_owned(),
-            read: record.read.iter().map(|note| self.without_secrets(note)).collect(),
-        };
-        let mut outcome = match result {
-            Ok(Success { mut data, mut text, mut attachments, revision, workflow }) => {
-                self.state.config.redactor.redact(&mut text);
-                for attachment in &mut attachments {
-                    if let AttachmentContent::Text(text) = &mut attachment.content {
-                        self.state.config.redactor.redact(text);
-                    }
-                }
-                self.state.config.redactor.redact_json_beside(&mut data, &text);
-                let of_workflow = workflow.as_ref().and_then(|workflow| workflow.revision.clone());
-                let revision = (revision.is_some() || of_workflow.is_some())
-                    .then_some(Revision { workflow: of_workflow, target: revision });
-                let workflow_id = workflow.map_or(meta.workflow_id, |workflow| workflow.number);
-                let meta = Meta { revision, workflow_id, ..meta };
-                Outcome { ok: true, data, error: None, meta, attachments, text }
-            }
-            Err(error) => self.failure(call, meta, error),
-        };
-        if !outcome.meta.read.is_empty() {
-            let text = &mut outcome.text;
-            let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-            text.push_str(gap);
-            text.push_str(&note(&outcome.meta.read));
-        }
-        outcome
-    }
-
-    fn without_secrets(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        self.state.config.redactor.redact(&mut text);
-        text
-    }
-
-    fn failure(&self, call: &Call, meta: Meta, error: ToolError) -> Outcome {
-        if error.kind == ErrorKind::Internal {
-            let cause = error.source.as_ref().map_or_else(|| error.message.clone(), |source| describe(&**source));
-            tracing::error!(call = %call.id, tool = %meta.tool, cause, "a call failed inside the host");
-        } else if let Some(cause) = error.source.as_deref().and_then(database_cause) {
-            // The caller is told what kind of failure it is; the folder and the server are the operator's.
-            tracing::error!(call = %call.id, tool = %meta.tool, "the database could not be used: {cause}");
-        }
-        let message = match error.kind {
-            // The cause is the operator's; the caller gets a number to ask about.
-            ErrorKind::Internal => format!("internal error; the operator finds it under call {}", call.id),
-            _ => error.message,
-        };
-        let mut said =
-            OutcomeError { code: error.code, kind: error.kind, message, hint: error.hint, details: error.details };
-        self.state.config.redactor.redact(&mut said.message);
-        if let Some(hint) = &mut said.hint {
-            self.state.config.redactor.redact(hint);
-        }
-        if let Some(details) = &mut said.details {
-            self.state.config.redactor.redact_json(details);
-        }
-        let mut text = format!("{} ({}, {})", said.message, said.kind.as_str(), said.code.as_str());
-        if let Some(hint) = &said.hint {
-            text.push_str("\nhint: ");
-            text.push_str(hint);
-        }
-        Outcome { ok: false, data: Value::Null, error: Some(said), meta, attachments: Vec::new(), text }
-    }
-
-    /// The fence of commands here as one word, as [`Meta::fence`] tells it.
+    /// The fence of commands here as one word, as [`toolhost_contract::Meta::fence`] tells it.
     pub async fn fence(&self) -> &str {
         let asked = || async {
             let report = self.state.config.executor.report().await;
@@ -718,18 +646,6 @@ impl RunStoredCall for Gate {
     fn run_stored(&self, call: Call, hooks: Hooks) -> BoxFuture<'_, Outcome> {
         Box::pin(self.conduct(call, hooks))
     }
-}
-
-/// What the store says where it is the database that failed.
-fn database_cause(source: &(dyn std::error::Error + Send + Sync + 'static)) -> Option<String> {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(source);
-    while let Some(error) = cause {
-        if error.is::<toolhost_store::Error>() {
-            return Some(in_words(error));
-        }
-        cause = error.source();
-    }
-    None
 }
 
 /// How a call ended, for the log: `ok`, `pending`, or the kind of its error.
@@ -753,31 +669,4 @@ fn nobody() -> toolhost_contract::Caller {
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
-}
-
-/// An error with its causes.
-fn describe(error: &dyn std::error::Error) -> String {
-    let mut text = format!("{error:?}");
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
-}
-
-/// For an operator who reads the log: the error's own sentence, and its causes where the sentence leaves them out.
-fn in_words(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.contains(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
-        }
-        cause = error.source();
-    }
-    text
 }

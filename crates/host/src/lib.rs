@@ -19,6 +19,7 @@ mod members;
 mod names;
 mod observe;
 mod origin;
+mod outcome;
 mod past;
 mod people;
 mod policy;

@@ -55,6 +55,8 @@ pub struct CallTimes {
     pub waiting: Duration,
     /// In the tool.
     pub running: Duration,
+    /// The part of [`Self::running`] in which a tool that asks people, or waits for their answer, waited for one.
+    pub waiting_inside: Duration,
     /// How long after its beginning the call began to wait.
     pub until_waiting: Duration,
     /// How long after its beginning the tool began to run.

@@ -1,6 +1,6 @@
 //! What a tool asks people while it runs, and the wait for an answer that lets an earlier call run.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -39,6 +39,8 @@ pub(crate) struct CallPeople<'a> {
     pub(crate) digest: String,
     /// The ask whose answer the call has used.
     pub(crate) used: OnceLock<(i64, PersonAnswer)>,
+    /// How long the call has waited for a person.
+    pub(crate) waited: Mutex<Duration>,
 }
 
 impl People for CallPeople<'_> {
@@ -52,6 +54,19 @@ impl People for CallPeople<'_> {
 }
 
 impl CallPeople<'_> {
+    pub(crate) fn waited(&self) -> Duration {
+        *self.waited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts what is waited for as waiting for a person.
+    async fn waiting<T>(&self, waited_for: impl Future<Output = T>) -> T {
+        let clock = &self.state.config.clock;
+        let since = clock.monotonic();
+        let came = waited_for.await;
+        *self.waited.lock().unwrap_or_else(PoisonError::into_inner) += clock.monotonic().saturating_sub(since);
+        came
+    }
+
     async fn put(&self, question: &Question) -> Result<Asked, ToolError> {
         let (queue, scope) = (&self.state.config.queue, &self.call.scope);
         let subject = subject_key(&question.subject);
@@ -74,7 +89,7 @@ impl CallPeople<'_> {
         let new = self.state.new_ask(self.call, self.digest.clone(), text, Some(subject), round, &shown)?;
         let listening = queue.listen();
         let ask = queue.asks().open(&new).await.map_err(refusal)?;
-        let ask = self.state.put_to_people(ask, listening, self.call, self.hooks).await?;
+        let ask = self.waiting(self.state.put_to_people(ask, listening, self.call, self.hooks)).await?;
         match ask.state {
             AskState::Open => Ok(Asked::Pending(queue.pending(&ask))),
             AskState::Answered => {
@@ -114,14 +129,14 @@ impl CallPeople<'_> {
         }
         let patience = Duration::from_millis(timeout_ms);
         let until = Instant::now() + patience;
-        let ask = tokio::select! {
-            ask = telling(
-                number,
-                &*self.hooks.progress,
-                queue.settled(project, number, None, Some(patience), &self.hooks.cancel),
-            ) => ask?,
-            () = self.hooks.let_go.cancelled() => found,
-        };
+        let settled = queue.settled(project, number, None, Some(patience), &self.hooks.cancel);
+        let ask = self.waiting(async {
+            tokio::select! {
+                ask = telling(number, &*self.hooks.progress, settled) => ask,
+                () = self.hooks.let_go.cancelled() => Ok(found),
+            }
+        });
+        let ask = ask.await?;
         match ask.state {
             AskState::Open => Ok(Waited::Pending(queue.pending(&ask))),
             AskState::Expired => Ok(Waited::Expired),

@@ -156,7 +156,9 @@ impl Record {
             }),
         };
         // Most calls take less, and their rows stay short.
-        for (name, took) in [("waitedMs", self.times.waiting), ("ranMs", self.times.running)] {
+        let CallTimes { waiting, waiting_inside, running, .. } = self.times;
+        let times = [("waitedMs", waiting + waiting_inside), ("ranMs", running.saturating_sub(waiting_inside))];
+        for (name, took) in times {
             let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
             if took_ms > 0 {
                 told[name] = took_ms.into();

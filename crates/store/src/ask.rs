@@ -140,6 +140,8 @@ pub struct Permit {
     pub profile: String,
     pub conditions: Value,
     pub granted_by: String,
+    /// The ask whose answer it came with.
+    pub ask_number: i64,
     pub created_at_ms: i64,
     pub expires_at_ms: i64,
     pub revoked_at_ms: Option<i64>,
@@ -164,6 +166,10 @@ pub enum AskChange {
     },
     /// The call of the row uses the answer.
     Use {
+        number: i64,
+    },
+    /// The call of the row runs by the rule that came with this answer, which is used with it if nothing has used it. Refuses nothing.
+    UseBesideRule {
         number: i64,
     },
     /// An answer that no call has used is taken back.

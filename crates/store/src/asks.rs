@@ -144,6 +144,14 @@ impl Asks {
         rows.first().map(|row| state(row, row.get("expires_at_ms")?, self.clock.unix_ms())).transpose()
     }
 
+    /// Whether this ask has an answer that no call has used, and is about the call with this digest.
+    pub async fn is_unused(&self, project: i64, number: i64, digest: &str) -> Result<bool> {
+        let text = "SELECT number FROM ask WHERE project_id = $1 AND number = $2 AND digest = $3
+             AND state = 'answered' AND expires_at_ms > $4";
+        let query = sql(text).bind(project).bind(number).bind(digest).bind(self.clock.unix_ms());
+        Ok(!query.read(&self.db).await?.is_empty())
+    }
+
     /// Whether the person has been shown all of the text with this digest.
     pub async fn was_seen(&self, project: i64, number: i64, account_id: i64, digest: &str) -> Result<bool> {
         let text =
@@ -326,21 +334,26 @@ impl AskChange {
                 (number, done)
             }
             Self::Use { number } => (number, take(tx, project, *number, call_id, now).await?),
+            Self::UseBesideRule { number } => {
+                take(tx, project, *number, call_id, now).await?;
+                return Ok(());
+            }
             Self::TakeBack { number } => {
                 let text =
                     "UPDATE ask SET state = 'withdrawn' WHERE project_id = $1 AND number = $2 AND state = 'answered'";
                 (number, sql(text).bind(project).bind(*number).run(tx).await? == 1)
             }
             Self::Keep { number, outcome } => {
-                let text = "UPDATE ask SET outcome = $3 WHERE project_id = $1 AND number = $2 AND state = 'used'";
-                sql(text).bind(project).bind(*number).bind(text_of(outcome)).run(tx).await?;
+                let text = "UPDATE ask SET outcome = $3 WHERE project_id = $1 AND number = $2 AND state = 'used'
+                     AND used_by = $4";
+                sql(text).bind(project).bind(*number).bind(text_of(outcome)).bind(call_id).run(tx).await?;
                 return Ok(());
             }
             Self::RevokePermit { number, by } => {
                 let text = "UPDATE permit SET revoked_at_ms = $3, revoked_by = $4 WHERE project_id = $1 AND number = $2
                      AND revoked_at_ms IS NULL AND expires_at_ms > $3";
                 let done = sql(text).bind(project).bind(*number).bind(now).bind(by).run(tx).await? == 1;
-                // The yes that it came with ends with it, if nothing has used it: the rule ran the call.
+                // The yes that it came with ends with it, if nothing has used it.
                 let text =
                     "UPDATE ask SET state = 'withdrawn' WHERE project_id = $1 AND state = 'answered' AND number =
                      (SELECT ask_number FROM permit WHERE project_id = $1 AND number = $2)";
@@ -525,6 +538,7 @@ fn permit(row: &Row) -> Result<Permit> {
         profile: row.get("profile")?,
         conditions: json(row, "conditions")?.unwrap_or_default(),
         granted_by: row.get("granted_by")?,
+        ask_number: row.get("ask_number")?,
         created_at_ms: row.get("created_at_ms")?,
         expires_at_ms: row.get("expires_at_ms")?,
         revoked_at_ms: row.get("revoked_at_ms")?,

@@ -414,7 +414,13 @@ async fn a_rule_allows_its_like_until_it_ends_or_is_revoked() {
     for text in ["x", "xy", "x z"] {
         let mut like = again(&house, &call);
         like.arguments = json!({ "text": text });
-        assert!(house.run(like).await.ok, "{text}");
+        let outcome = house.run(like).await;
+        assert!(outcome.ok, "{text}");
+        // The yes that the rule came with is used by the call it was given for, and by no other.
+        let (ask, _) = queue.get(house.project.id, 1).await.unwrap();
+        let used_by = ask.used_by.unwrap();
+        assert_eq!((ask.state, used_by == outcome.meta.call_id.as_str()), (AskState::Used, text == "x"), "{text}");
+        assert_eq!(ask.outcome.unwrap()["meta"]["callId"], used_by);
     }
     assert_eq!(watched.runs(), 3);
     let mut other = again(&house, &call);

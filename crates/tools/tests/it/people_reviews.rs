@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use toolhost_contract::{Answer, Outcome, Wanted};
 use toolhost_host::{Asking, Decision, Presented, Shown, Unattended};
 use toolhost_store::AskKind;
 use toolhost_testkit::engines::{Engine, engines, next_door, refusal};
-use toolhost_testkit::{House, TempWorkspace, said};
+use toolhost_testkit::{FakeClock, House, TempWorkspace, said};
 
 use crate::room::fenced;
 
@@ -238,6 +238,25 @@ async fn a_question_is_answered_in_the_person_s_words() {
             let data = house.data("human.ask", json!({ "question": question, "kind": "yes_no" })).await;
             assert_eq!((data["answer"].as_str(), person.last().summary == question), (Some("yes"), true), "{engine}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_time_in_which_a_tool_waits_for_a_person_is_waiting() {
+    for engine in engines() {
+        let clock: Arc<OnceLock<Arc<FakeClock>>> = Arc::default();
+        let ticking = Arc::clone(&clock);
+        let voice = move |_: &Shown| {
+            ticking.get().unwrap().advance(Duration::from_secs(5));
+            said(Answer::Text { text: "Well.".to_owned() })
+        };
+        let house = fenced(TempWorkspace::new()).database(engine.url.clone()).person(voice).build().await;
+        clock.set(Arc::clone(&house.clock)).unwrap();
+        let outcome = house.call("human.ask", json!({ "question": "Well?" })).await;
+        let rows = house.rows().await;
+        let told = &rows.last().unwrap()["outcome"];
+        assert_eq!(outcome.meta.duration_ms, 5000, "{engine}");
+        assert_eq!((&told["waitedMs"], &told["ranMs"]), (&json!(5000), &Value::Null), "{engine}: {told}");
     }
 }
 
