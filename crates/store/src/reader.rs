@@ -45,7 +45,11 @@ pub struct Filter {
     pub tool: Option<String>,
     pub session: Option<String>,
     pub call: Option<String>,
+    /// Only what this user, or an agent in their name, has done.
+    pub user: Option<i64>,
     pub failed_only: bool,
+    /// Only what may have changed something, and what people have decided.
+    pub changes_only: bool,
     pub since_ms: Option<i64>,
     pub limit: i64,
     /// The last rows that fit instead of the first.
@@ -151,6 +155,16 @@ impl Reader {
         }
         if filter.failed_only {
             text.push_str(" AND (ok = FALSE OR event = 'unknown')");
+        }
+        if filter.changes_only {
+            let effect = self.db.json_field("body", "effect");
+            text.push_str(&format!(" AND (event = 'decision' OR COALESCE({effect}, '') <> 'reads')"));
+        }
+        let user = filter.user.map(|user| user.to_string());
+        if let Some(user) = &user {
+            let field = self.db.json_field("body", "userId");
+            text.push_str(&format!(" AND CAST({field} AS TEXT) = ${}", 5 + arguments.len()));
+            arguments.push(user);
         }
         text.push_str(if filter.last { " ORDER BY seq DESC" } else { " ORDER BY seq ASC" });
         text.push_str(&format!(" LIMIT ${}", 5 + arguments.len()));

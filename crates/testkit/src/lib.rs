@@ -9,6 +9,7 @@
 mod browser;
 mod clock;
 mod collector;
+pub mod corpus;
 pub mod database;
 pub mod engines;
 pub mod facts;

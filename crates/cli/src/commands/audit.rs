@@ -10,7 +10,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use toolhost::Need;
 use toolhost_contract::{SystemClock, named, visible_json};
-use toolhost_store::{ExportEnd, Filter, Project, Reader, Role, Row};
+use toolhost_store::{ExportEnd, Filter, People, Project, Reader, Role, Row, Store};
 
 use super::checkpoint::{self, Checkpoint};
 
@@ -87,9 +87,39 @@ struct Only {
     /// Only this session
     #[arg(long)]
     session: Option<String>,
+    /// Only what this user, or an agent in their name, has done
+    #[arg(long, value_name = "USER")]
+    by: Option<String>,
     /// Only calls that failed or whose end is unknown
     #[arg(long)]
     failed: bool,
+    /// Only calls that may have changed something, and decisions
+    #[arg(long)]
+    changes: bool,
+}
+
+impl Only {
+    /// # Errors
+    /// There is no such user.
+    async fn filter(self, people: &People) -> anyhow::Result<Filter> {
+        let user = match &self.by {
+            Some(name) => {
+                let unknown =
+                    || anyhow::anyhow!("there is no user `{}`; `toolhost member list` names them", visible_line(name));
+                Some(people.user(name).await?.ok_or_else(unknown)?)
+            }
+            None => None,
+        };
+        Ok(Filter {
+            tool: self.tool,
+            session: self.session,
+            user,
+            failed_only: self.failed,
+            changes_only: self.changes,
+            last: true,
+            ..Filter::default()
+        })
+    }
 }
 
 #[derive(clap::Args)]
@@ -113,8 +143,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     connection.need_role(Role::Viewer).await?;
     let (reader, project) = (connection.store().reader(), connection.project());
     let code = match args.command {
-        Command::Show(show) => self::show(&reader, project.id, show, settings.json).await,
-        Command::Follow(follow) => self::follow(&reader, project.id, follow, settings.json).await,
+        Command::Show(show) => self::show(connection.store(), project.id, show, settings.json).await,
+        Command::Follow(follow) => self::follow(connection.store(), project.id, follow, settings.json).await,
         Command::Verify { against, partial } => {
             let former = |path: PathBuf| checkpoint::former(&path, &project.name, &resolved.audit_key, partial);
             let former = against.map(former).transpose();
@@ -130,21 +160,17 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     code
 }
 
-async fn show(reader: &Reader, project: i64, show: Show, json: bool) -> anyhow::Result<ExitCode> {
+async fn show(store: &Store, project: i64, show: Show, json: bool) -> anyhow::Result<ExitCode> {
+    let reader = store.reader();
     let call = match &show.call {
-        Some(call) => Some(one_call(reader, project, call).await?),
+        Some(call) => Some(one_call(&reader, project, call).await?),
         None => None,
     };
     let filter = Filter {
-        after_seq: 0,
-        tool: show.only.tool,
-        session: show.only.session,
         call,
-        failed_only: show.only.failed,
         since_ms: show.since.map(unix_ms),
         limit: show.limit.max(1),
-        last: true,
-        ..Filter::default()
+        ..show.only.filter(&store.people()).await?
     };
     for row in reader.audit(project, &filter).await? {
         if json { print::json_line(&row.exported())? } else { print::line(one_line(&row)) }
@@ -173,16 +199,10 @@ pub(crate) async fn one_call(reader: &Reader, project: i64, end: &str) -> anyhow
 }
 
 /// Prints each row when it is written, until a signal comes or the reader of the output is gone.
-async fn follow(reader: &Reader, project: i64, follow: Follow, json: bool) -> anyhow::Result<ExitCode> {
+async fn follow(store: &Store, project: i64, follow: Follow, json: bool) -> anyhow::Result<ExitCode> {
     let ended = crate::signals::ended_by_signal();
-    let mut filter = Filter {
-        tool: follow.only.tool,
-        session: follow.only.session,
-        failed_only: follow.only.failed,
-        limit: follow.limit,
-        last: true,
-        ..Filter::default()
-    };
+    let reader = store.reader();
+    let mut filter = Filter { limit: follow.limit, ..follow.only.filter(&store.people()).await? };
     if follow.limit <= 0 {
         filter = Filter { after_seq: reader.audit_end(project).await?, limit: EXPORT_PAGE_ROWS, last: false, ..filter };
     }

@@ -33,6 +33,8 @@ use super::told::Event;
 const KEY: &str = "idempotency-key";
 /// How often it is looked for the answer of a call that is waited for.
 const KEYED_PAUSE: Duration = Duration::from_millis(100);
+/// No user has this number.
+const NOBODY: i64 = -1;
 const ASK_KINDS: &[&str] = &["approval", "review", "question"];
 const ASK_KIND: Parameter =
     Parameter { name: "kind", description: "Only of this kind", kind: Kind::Words(ASK_KINDS), default: None };
@@ -149,7 +151,9 @@ const ROUTES: &[Route] = &[
                 Parameter::text("tool", "Only of this tool"),
                 Parameter::text("call", "Only of this call"),
                 Parameter::text("session", "Only of this session"),
+                Parameter::text("by", "Only what this user, or an agent in their name, has done"),
                 Parameter::flag("failed", "Only calls that failed"),
+                Parameter::flag("changes", "Only calls that may have changed something, and decisions"),
                 Parameter::number("since", "Only what was written since this time, milliseconds since 1970"),
             ],
             ..NOTHING
@@ -513,12 +517,20 @@ async fn decide(mut asked: Asked) -> Result<Reply, ToolError> {
 
 async fn audit(asked: Asked) -> Result<Reply, ToolError> {
     let text = |name: &str| asked.query.get(name).cloned();
+    let people = &asked.principal.project.people;
+    let user = match asked.query.get("by") {
+        // Nobody learns of users that are not of the project: they have done nothing here.
+        Some(name) => Some(people.user(name).await?.unwrap_or(NOBODY)),
+        None => None,
+    };
     let filter = Filter {
         after_seq: asked.number("after")?.unwrap_or(0),
         tool: text("tool"),
         session: text("session"),
         call: text("call"),
+        user,
         failed_only: asked.flag("failed")?,
+        changes_only: asked.flag("changes")?,
         since_ms: asked.number("since")?,
         limit: asked.limit()?,
         ..Filter::default()

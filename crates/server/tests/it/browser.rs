@@ -24,7 +24,7 @@ const PAGES: &[(&str, &str)] = &[
     ("login", "/login"),
 ];
 /// The pages of a project, below it.
-const PROJECT_PAGES: &[(&str, &str)] = &[
+pub(crate) const PROJECT_PAGES: &[(&str, &str)] = &[
     ("sessions", "sessions"),
     ("session-new", "sessions/new"),
     ("session", "sessions/as-1"),

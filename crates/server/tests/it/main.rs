@@ -7,6 +7,7 @@ mod asks;
 mod attachments;
 mod batch;
 mod browser;
+mod browser_hostile;
 mod browser_keys;
 mod browser_live;
 mod builder_by_hand;

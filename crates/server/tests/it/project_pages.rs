@@ -65,6 +65,15 @@ async fn the_audit_shows_what_was_done_the_newest_first_and_page_by_page() {
     assert!(failed.contains("missing.txt") && !failed.contains("f59.txt"), "{failed}");
     let reads = browser.get("/projects/p0/audit?tool=file_read").await.body;
     assert!(reads.contains("missing.txt") && !reads.contains("f59.txt"), "{reads}");
+    let changes = browser.get("/projects/p0/audit?changes=on").await.body;
+    assert!(changes.contains("f59.txt") && !changes.contains("missing.txt"), "{changes}");
+    let mine = browser.get(&format!("/projects/p0/audit?by={USER_NAME}")).await.body;
+    assert!(mine.contains("f59.txt") && mine.contains(&format!("for {USER_NAME} (")), "{mine}");
+    viewer(&rig, "edda", Role::Viewer).await;
+    let of_another = browser.get("/projects/p0/audit?by=edda").await.body;
+    assert!(of_another.contains("Nothing was done that fits"), "{of_another}");
+    let of_nobody = browser.get("/projects/p0/audit?by=olaf").await.body;
+    assert!(of_nobody.contains("Nobody in this project has this name"), "{of_nobody}");
     let typed = browser.get("/projects/p0/audit?hours=many").await.body;
     assert!(typed.contains("The hours are a number above 0.") && typed.contains("value=\"many\""), "{typed}");
 }

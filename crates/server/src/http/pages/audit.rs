@@ -37,6 +37,8 @@ const ROWS: usize = 50;
 const CALL_ROWS_MAX: i64 = 200;
 /// Characters of arguments in a list.
 const ARGUMENTS_CHARS_MAX: usize = 160;
+/// Rows that are looked at for one page of those that fit: the audit is long, and no index helps to find most of what can be asked for.
+const LOOKED_AT: i64 = 20_000;
 /// Rows read at once for an export.
 const EXPORT_ROWS: i64 = 1000;
 const HOUR_MS: i64 = 3_600_000;
@@ -51,11 +53,17 @@ struct AuditPage<'a> {
     tool: String,
     session: String,
     hours: String,
+    by: String,
     failed: bool,
+    changes: bool,
+    /// Who can be chosen.
+    people: Vec<String>,
     /// What is wrong with it.
-    error: Option<String>,
+    error: Option<&'static str>,
     /// The address of the rows before these.
     earlier: Option<String>,
+    /// The first and the last of the rows among which these were looked for, where that is a part of them.
+    looked_at: Option<(i64, i64)>,
 }
 
 #[derive(Template)]
@@ -82,6 +90,9 @@ struct VerificationPage<'a> {
     problems: Vec<String>,
 }
 
+/// The names of a project's members.
+type Names = HashMap<i64, String>;
+
 /// A row, for people.
 struct Line {
     seq: i64,
@@ -96,14 +107,17 @@ struct Line {
 }
 
 impl Line {
-    fn of(row: &Row, visitor: &Visitor<'_>, membership: &Membership) -> Self {
+    fn of(row: &Row, visitor: &Visitor<'_>, membership: &Membership, names: &Names) -> Self {
         let body = row.content();
         let text = |pointer: &str| visible_line(body.pointer(pointer).and_then(Value::as_str).unwrap_or_default());
         let (said, class) = said(row, &body);
         let took = body.get("durationMs").and_then(Value::as_u64).map(|ms| format!(", {ms} ms"));
+        let user = body.pointer("/userId").and_then(Value::as_i64).unwrap_or_default();
+        let name = names.get(&user).map_or_else(|| format!("user {user}"), |name| visible_line(name));
+        // A person's own deed is under their name; an agent's is in somebody's name.
         let who = match (text("/caller/persona"), text("/caller/door")) {
-            (who, door) if who.is_empty() => door,
-            (who, door) => format!("{who} ({door})"),
+            (who, door) if who.is_empty() || who == name => format!("{name} ({door})"),
+            (who, door) => format!("{who} for {name} ({door})"),
         };
         Self {
             seq: row.seq,
@@ -119,13 +133,13 @@ impl Line {
 }
 
 /// The newest first. Of a call that has ended, its end alone, with what it was asked.
-fn lines(rows: &[Row], visitor: &Visitor<'_>, membership: &Membership) -> Vec<Line> {
+fn lines(rows: &[Row], visitor: &Visitor<'_>, membership: &Membership, names: &Names) -> Vec<Line> {
     let of = |event: &'static str| rows.iter().filter(move |row| row.event == event);
     let ended: HashSet<&str> = of("finished").map(|row| &*row.call_id).collect();
     let begun: HashMap<&str, &Row> = of("started").map(|row| (&*row.call_id, row)).collect();
     let shown = rows.iter().rev().filter(|row| row.event != "started" || !ended.contains(&*row.call_id));
     let line = |row: &Row| {
-        let mut line = Line::of(row, visitor, membership);
+        let mut line = Line::of(row, visitor, membership, names);
         if let Some(begun) = begun.get(&*row.call_id).filter(|_| line.arguments.is_empty() && row.event == "finished") {
             line.arguments = shortened(begun.content().get("arguments"));
         }
@@ -170,47 +184,130 @@ impl Membership {
     }
 }
 
-fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
-    Box::pin(async move {
-        let membership = visitor.membership(wanted.part("project")).await?;
+/// What is asked of the audit, as it was typed.
+struct Question {
+    tool: String,
+    session: String,
+    hours: String,
+    by: String,
+    failed: bool,
+    changes: bool,
+}
+
+impl Question {
+    fn of(wanted: &Wanted) -> Self {
         let asked = |name: &str| wanted.asked(name).map(str::trim).unwrap_or_default().to_owned();
-        let (tool, session, hours) = (asked("tool"), asked("session"), asked("hours"));
-        let failed = wanted.asked("failed") == Some("on");
-        let (since_ms, error) = match hours.parse::<i64>() {
-            Ok(hours) if hours > 0 => {
-                (Some(visitor.clock.unix_ms().saturating_sub(hours.saturating_mul(HOUR_MS))), None)
-            }
-            _ if hours.is_empty() => (None, None),
-            _ => (None, Some("The hours are a number above 0.".to_owned())),
+        let is_on = |name: &str| wanted.asked(name) == Some("on");
+        Self {
+            tool: asked("tool"),
+            session: asked("session"),
+            hours: asked("hours"),
+            by: asked("by"),
+            failed: is_on("failed"),
+            changes: is_on("changes"),
+        }
+    }
+
+    fn is_all(&self) -> bool {
+        let typed = [&self.tool, &self.session, &self.hours, &self.by];
+        typed.iter().all(|text| text.is_empty()) && !self.failed && !self.changes
+    }
+
+    /// As the end of an address.
+    fn written(&self) -> String {
+        let typed = [("tool", &self.tool), ("session", &self.session), ("hours", &self.hours), ("by", &self.by)];
+        let typed = typed.iter().map(|(name, text)| format!("&{name}={}", super::encoded(text)));
+        let flags = [("failed", self.failed), ("changes", self.changes)];
+        let flags = flags.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| format!("&{name}=on"));
+        typed.chain(flags).collect()
+    }
+
+    /// What of the rows it is, or what is wrong with it.
+    fn filter(&self, membership: &Membership, names: &Names, now_ms: i64) -> Result<Filter, &'static str> {
+        let since_ms = match self.hours.parse::<i64>() {
+            Ok(hours) if hours > 0 => Some(now_ms.saturating_sub(hours.saturating_mul(HOUR_MS))),
+            _ if self.hours.is_empty() => None,
+            _ => return Err("The hours are a number above 0."),
         };
-        let known = membership.project.gate.registry().get(&tool).map(|tool| tool.info.name.to_string());
+        let user = match names.iter().find(|(_, name)| **name == self.by) {
+            Some((id, _)) => Some(*id),
+            None if self.by.is_empty() => None,
+            None => return Err("Nobody in this project has this name."),
+        };
+        let known = membership.project.gate.registry().get(&self.tool).map(|tool| tool.info.name.to_string());
         let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-        let filter = Filter {
-            before_seq: wanted.asked("before").and_then(|before| before.parse().ok()),
+        Ok(Filter {
             // Names by which models know a tool are found, too.
-            tool: known.or_else(|| given(&tool)),
-            session: given(&session),
-            failed_only: failed,
+            tool: known.or_else(|| given(&self.tool)),
+            session: given(&self.session),
+            user,
+            failed_only: self.failed,
+            changes_only: self.changes,
             since_ms,
             limit: i64::try_from(ROWS + 1).unwrap_or(i64::MAX),
             last: true,
             ..Filter::default()
+        })
+    }
+}
+
+async fn names(membership: &Membership) -> Result<Names, ToolError> {
+    let project = &membership.project;
+    let members = project.people.members(project.id).await?;
+    Ok(members.into_iter().map(|member| (member.id, member.name)).collect())
+}
+
+fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let membership = visitor.membership(wanted.part("project")).await?;
+        let (question, names) = (Question::of(&wanted), names(&membership).await?);
+        let (reader, project) = (&membership.project.reader, membership.project.id);
+        let (filter, error) = match question.filter(&membership, &names, visitor.clock.unix_ms()) {
+            Ok(filter) => (Some(filter), None),
+            Err(error) => (None, Some(error)),
         };
-        let mut found = membership.project.reader.audit(membership.project.id, &filter).await?;
-        let is_more = found.len() > ROWS;
-        if is_more {
+        let end = reader.audit_end(project).await?;
+        let last = wanted.asked("before").and_then(|before| before.parse().ok()).map_or(end, |before: i64| before - 1);
+        let first = if question.is_all() { 0 } else { last.saturating_sub(LOOKED_AT).max(0) };
+        let mut found = match filter {
+            Some(filter) => {
+                let before_seq = Some(last.saturating_add(1));
+                reader.audit(project, &Filter { after_seq: first, before_seq, ..filter }).await?
+            }
+            None => Vec::new(),
+        };
+        let before = if found.len() > ROWS {
             found.remove(0);
-        }
+            found.first().map(|row| row.seq)
+        } else {
+            Some(first + 1).filter(|_| first > 0 && error.is_none())
+        };
+        let looked_at = Some((first + 1, last)).filter(|_| first > 0);
         let address = membership.path(SECTION);
-        let earlier = found.first().filter(|_| is_more).map(|first| {
-            let (tool, session, hours) = (super::encoded(&tool), super::encoded(&session), super::encoded(&hours));
-            let failed = if failed { "&failed=on" } else { "" };
-            format!("{address}?before={}&tool={tool}&session={session}&hours={hours}{failed}", first.seq)
-        });
-        let rows = lines(&found, &visitor, &membership);
+        let earlier = before.map(|before| format!("{address}?before={before}{}", question.written()));
+        let rows = lines(&found, &visitor, &membership, &names);
         let place = Place { live: told::CALLS, ..membership.audit_place(&visitor) };
-        let [tool, session, hours] = [tool, session, hours].map(|typed| visible_line(&typed));
-        Ok(page(StatusCode::OK, &AuditPage { place, address, rows, tool, session, hours, failed, error, earlier }))
+        let mut people: Vec<String> = names.into_values().map(|name| visible_line(&name)).collect();
+        people.sort_unstable();
+        let Question { failed, changes, .. } = question;
+        let [tool, session, hours, by] =
+            [question.tool, question.session, question.hours, question.by].map(|typed| visible_line(&typed));
+        let made = AuditPage {
+            place,
+            address,
+            rows,
+            tool,
+            session,
+            hours,
+            by,
+            failed,
+            changes,
+            people,
+            error,
+            earlier,
+            looked_at,
+        };
+        Ok(page(StatusCode::OK, &made))
     })
 }
 
@@ -227,7 +324,8 @@ fn one_call(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let session = first.content().get("sessionId").and_then(Value::as_str).map(|session| {
             (visible_line(session), format!("{}?session={}", membership.path(SECTION), super::encoded(session)))
         });
-        let rows = found.iter().map(|row| Line::of(row, &visitor, &membership)).collect();
+        let names = names(&membership).await?;
+        let rows = found.iter().map(|row| Line::of(row, &visitor, &membership, &names)).collect();
         let pretty = |row: &Row| serde_json::to_string_pretty(&row.exported()).unwrap_or_default();
         let bodies = found.iter().map(|row| visible_json(&pretty(row))).collect();
         let (place, address) = (membership.audit_place(&visitor), membership.path(SECTION));

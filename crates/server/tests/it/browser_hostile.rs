@@ -1,0 +1,163 @@
+//! What an agent writes is text on every page, whatever it is: nothing of it runs, covers, leads away or breaks the page, and it can be read.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolhost_host::Asking;
+use toolhost_server::http::HttpLimits;
+use toolhost_store::AskLimits;
+use toolhost_testkit::Browser;
+use toolhost_testkit::corpus::{Hostile, hostile};
+
+use crate::browser::{PROJECT_PAGES, browser, url};
+use crate::pages::{Browser as Visitor, form};
+use crate::rig::{Rig, house};
+
+const WIDTH: u32 = 375;
+const HEIGHT: u32 = 800;
+
+/// What of a page is not as the program has made it; nothing, where all is well.
+const WRONG: &str = r#"
+    const wrong = [];
+    const say = (what, found) => { if (found) wrong.push(what + ': ' + found); };
+    say('a script has run', window.ran);
+    say('scripts', [...document.scripts].filter((script) => script.src !== location.origin + '/static/toolhost.js')
+        .map((script) => script.outerHTML).join());
+    const all = [...document.querySelectorAll('*')];
+    say('handlers', all.filter((one) => [...one.attributes].some((name) => name.name.startsWith('on')))
+        .map((one) => one.outerHTML.slice(0, 200)).join());
+    say('styles', all.filter((one) => one.hasAttribute('style')).map((one) => one.outerHTML.slice(0, 200)).join());
+    say('elements', [...document.querySelectorAll('iframe,object,embed,img,video,audio,base,style,marquee,math,template,xmp,' +
+        'plaintext,dialog[open],meta[http-equiv]')].map((one) => one.outerHTML.slice(0, 200)).join());
+    const away = (address) => { try { return new URL(address, location.href).origin !== location.origin; } catch { return true; } };
+    say('links', [...document.querySelectorAll('a[href]')].filter((one) => away(one.getAttribute('href')) &&
+        !(one.protocol.startsWith('http') && one.rel.includes('noopener') && one.textContent.includes(one.host)))
+        .map((one) => one.outerHTML.slice(0, 200)).join());
+    say('forms', [...document.querySelectorAll('form,[formaction]')].filter((one) =>
+        away(one.getAttribute('action') ?? one.getAttribute('formaction') ?? ''))
+        .map((one) => one.outerHTML.slice(0, 200)).join());
+    say('headings', document.querySelectorAll('h1').length === 1 ? '' : document.querySelectorAll('h1').length);
+    say('width', document.scrollingElement.scrollWidth > innerWidth ? document.scrollingElement.scrollWidth : '');
+    const values = [...document.querySelectorAll('input,textarea,option')].map((one) => one.value).join('\n');
+    const raw = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]/u;
+    const shown = document.body.innerText;
+    say('raw marks', (raw.exec(shown) || raw.exec(values) || raw.exec(document.title) || [''])[0] &&
+        shown.slice(Math.max(0, shown.search(raw) - 40), shown.search(raw) + 40));
+    return wrong;
+"#;
+
+/// Every call in which an agent writes a text that people read, with that text in each place of it.
+fn written(text: &str) -> Vec<(&'static str, Value)> {
+    let line = text.lines().next().unwrap_or_default();
+    vec![
+        (
+            "ticket.create",
+            json!({ "title": line, "description": text, "acceptanceCriteria": [text], "assignee": line }),
+        ),
+        (
+            "task.create",
+            json!({ "title": line, "description": text, "acceptanceCriteria": [text], "filesToCreate": [line] }),
+        ),
+        (
+            "requirement.create",
+            json!({ "title": line, "description": text, "priority": "low", "category": "functional", "acceptanceCriteria": [text] }),
+        ),
+        ("memory.save_insight", json!({ "stage": line, "content": text })),
+        ("persona.add", json!({ "name": line, "role": line, "personality": text })),
+        ("milestone.add", json!({ "name": line })),
+        ("artifact.save", json!({ "kind": "prd", "content": text })),
+        ("human.ask", json!({ "question": text })),
+        ("review.content", json!({ "title": line, "content": text, "prompt": text, "feedback": true })),
+        ("file.write", json!({ "path": "asked.txt", "content": text })),
+        ("bash", json!({ "command": text })),
+        ("file.read", json!({ "path": text })),
+        ("no.such.tool", json!({ "argument": text })),
+    ]
+}
+
+async fn complain(browser: &Browser, wrong: &mut Vec<String>, rig: &Rig, path: &str) {
+    browser.open(&url(rig, path)).await;
+    let short: String = path.chars().take(100).collect();
+    for problem in browser.run(WRONG).await.as_array().unwrap() {
+        wrong.push(format!("{short}: {}", problem.as_str().unwrap().chars().take(400).collect::<String>()));
+    }
+    wrong.extend(browser.messages().await.into_iter().map(|message| format!("{short}: {message}")));
+}
+
+/// A project into which an agent has written the whole corpus, wherever it may write.
+async fn written_over(corpus: &[Hostile]) -> Rig {
+    let limits = AskLimits { open: 1000, bytes: 1 << 30 };
+    let policy = "[[rules]]\ntool = \"file.write\"\ndecide = \"ask\"\n[[rules]]\ntool = \"bash\"\ndecide = \"ask\"\n";
+    let asking = Asking { limits, hold: Duration::ZERO, ..Asking::default() };
+    let rig = Rig::start(vec![house().project_policy(policy).asking(asking)], HttpLimits::default()).await;
+    let token = rig.token(&["call"]).await;
+    let mut kept: BTreeMap<&str, usize> = BTreeMap::new();
+    for Hostile { text, .. } in corpus {
+        for (tool, arguments) in written(text) {
+            let reply = rig.call(&token, tool, arguments).await;
+            *kept.entry(tool).or_default() += usize::from(reply.json()["ok"] == true);
+        }
+    }
+    for (tool, kept) in &kept {
+        // The rest is refused: a line of a million letters is no title, and some are no path.
+        let all = !matches!(*tool, "file.read" | "no.such.tool" | "bash" | "file.write");
+        assert!(!all || *kept * 10 >= corpus.len() * 8, "{tool}: {kept} of {}", corpus.len());
+    }
+    for (number, Hostile { text, .. }) in corpus.iter().enumerate() {
+        rig.houses[0].workspace.write(&format!("hostile/{number}.txt"), text);
+    }
+    rig.houses[0].workspace.write("hostile/invalid.txt", b"m900 \xff\xfe\xc3\x28 <script>window.ran=1</script>\n");
+    rig
+}
+
+#[tokio::test]
+async fn nothing_that_an_agent_writes_is_more_than_text_on_any_page() {
+    let corpus = hostile();
+    assert!(corpus.len() >= 100);
+    let rig = written_over(&corpus).await;
+    let Some(browser) = browser(&rig, "local").await else { return };
+    browser.size(WIDTH, HEIGHT).await;
+    let person = Visitor::signed_in(&rig, "local").await;
+    for Hostile { text, .. } in corpus.iter().take(20) {
+        person.post("/projects/p0/sessions/new", &form(&[("goal", text), ("profile", "developer")])).await;
+    }
+    rig.houses[0].rows().await;
+    browser.messages().await;
+    let mut wrong = Vec::new();
+    for path in ["/", "/projects"] {
+        complain(&browser, &mut wrong, &rig, path).await;
+    }
+    for (_, path) in PROJECT_PAGES {
+        complain(&browser, &mut wrong, &rig, &format!("/projects/p0/{path}")).await;
+    }
+    for (number, Hostile { mark, text }) in corpus.iter().enumerate() {
+        let number = number + 1;
+        let ticket = format!("/projects/p0/records/TKT-{number:03}");
+        complain(&browser, &mut wrong, &rig, &ticket).await;
+        complain(&browser, &mut wrong, &rig, &format!("{ticket}/edit")).await;
+        complain(&browser, &mut wrong, &rig, &format!("/projects/p0/files?path=hostile/{}.txt", number - 1)).await;
+        if text.len() < 2000 {
+            complain(&browser, &mut wrong, &rig, &format!("/search?{}", form(&[("q", text)]))).await;
+            complain(&browser, &mut wrong, &rig, &format!("/projects/p0/files?{}", form(&[("q", text)]))).await;
+            let asked = form(&[("tool", text), ("session", text), ("hours", text)]);
+            complain(&browser, &mut wrong, &rig, &format!("/projects/p0/audit?{asked}")).await;
+        }
+        for kind in ["TASK", "REQ"] {
+            complain(&browser, &mut wrong, &rig, &format!("/projects/p0/records/{kind}-{number:03}")).await;
+        }
+        browser.open(&url(&rig, &format!("/projects/p0/records/TASK-{number:03}"))).await;
+        let shown = browser.text().await;
+        if !shown.contains(mark.as_str()) && text.len() < 2000 {
+            wrong.push(format!("TASK-{number:03}: {mark} cannot be read"));
+        }
+    }
+    complain(&browser, &mut wrong, &rig, "/projects/p0/files?path=hostile/invalid.txt").await;
+    let asks = rig.houses[0].gate.queue().asks().open_numbers(rig.houses[0].project.id).await.unwrap();
+    assert!(asks.len() >= corpus.len(), "{}", asks.len());
+    for number in asks {
+        complain(&browser, &mut wrong, &rig, &format!("/asks/p0/ask-{number}")).await;
+    }
+    wrong.truncate(40);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
