@@ -17,6 +17,7 @@ mod forms;
 mod hostile;
 mod issuer;
 mod keyed;
+mod markdown_pages;
 mod mcp;
 mod metrics;
 mod oauth;

@@ -19,6 +19,7 @@ use toolhost_host::{
 use toolhost_store::{Ask, AskKind, AskState, AskSummary};
 
 use super::super::told;
+use super::markdown::Markdown;
 use super::past::Past;
 use super::route::{Made, Route, Wanted};
 use super::visitor::{Membership, PLACE, Visitor};
@@ -141,6 +142,8 @@ struct AskPage<'a> {
     left_out: u64,
     lines: Vec<Line>,
     unmasked: Vec<Line>,
+    /// What a text that is all on this page means as Markdown. What is bound is its source, which stands above.
+    markdown: Option<Markdown>,
     part: usize,
     parts: usize,
     digest: String,
@@ -384,6 +387,9 @@ async fn ask_page<'a>(
         left_out: shown.left_out,
         lines,
         unmasked,
+        markdown: Some(&shown.detail)
+            .filter(|_| shown.kind != AskKind::Approval && parts.count() == 1 && shown.left_out == 0)
+            .and_then(|detail| Markdown::of(detail, 2)),
         part,
         parts: parts.count(),
         digest: shown.digest(),

@@ -13,6 +13,7 @@ mod calls;
 mod files;
 mod forms;
 mod live;
+mod markdown;
 mod multipart;
 mod past;
 mod plan;

@@ -22,6 +22,9 @@ use crate::http::envelope;
 /// Most of a field on the page of its record; the rest is on a page of its own.
 const FIELD_LINES_MAX: usize = 200;
 const FIELD_BYTES_MAX: usize = 32 * 1024;
+/// Levels of the headings that fields and comments stand below.
+const FIELD_LEVEL: usize = 2;
+const COMMENT_LEVEL: usize = 3;
 /// Most items of a field that is a list.
 const ITEMS_MAX: usize = 200;
 /// Most of a version.
@@ -100,6 +103,8 @@ struct FieldShown {
     label: String,
     name: String,
     text: Shown,
+    /// Where the text is as it was written; empty where it is so here.
+    source: String,
     when: Option<When>,
     items: Vec<Link>,
 }
@@ -121,6 +126,7 @@ struct Comment {
     when: When,
     text: Shown,
     address: String,
+    source: String,
 }
 
 struct Version {
@@ -259,6 +265,7 @@ async fn shown(
         let (about, query) = (words(field), format!("field={}&", encoded(field)));
         let back = (address, "The record");
         let whole = TextPage::of(place, (&title, &about), back, query, (text, wanted.asked("part")));
+        let whole = whole.or_markdown(text, wanted.asked("view"));
         return Ok(page(StatusCode::OK, &whole));
     }
     let whole = Value::Object(record);
@@ -329,6 +336,7 @@ fn criteria(record: &Value, can_tick: bool) -> Vec<Criterion> {
 
 fn fields(visitor: &Visitor<'_>, membership: &Membership, record: &Value) -> Vec<FieldShown> {
     let Some(all) = record.as_object() else { return Vec::new() };
+    let own = text(record, "id");
     let wanted = all.iter().filter(|(name, value)| {
         let is_empty = value.is_null() || value == &&json!("") || value == &&json!([]) || value == &&json!({});
         !ELSEWHERE.contains(&name.as_str()) && !is_empty
@@ -338,6 +346,7 @@ fn fields(visitor: &Visitor<'_>, membership: &Membership, record: &Value) -> Vec
             label: name(&words(field)),
             name: encoded(field),
             text: Shown::default(),
+            source: String::new(),
             when: None,
             items: Vec::new(),
         };
@@ -346,7 +355,10 @@ fn fields(visitor: &Visitor<'_>, membership: &Membership, record: &Value) -> Vec
                 shown.when = Some(When::of(visitor, at.as_i64().unwrap_or_default()));
             }
             Value::String(text) if RecordId::parse(text).is_some() => shown.items = vec![link(membership, text)],
-            Value::String(text) => shown.text = Shown::of(text, FIELD_LINES_MAX, FIELD_BYTES_MAX),
+            Value::String(text) => {
+                shown.text = Shown::markdown(text, FIELD_LEVEL, FIELD_LINES_MAX, FIELD_BYTES_MAX);
+                shown.source = shown.text.source_of(&format!("{}?field={}", address(membership, own), shown.name));
+            }
             Value::Array(items) if items.iter().all(Value::is_string) => {
                 let texts = items.iter().filter_map(Value::as_str).take(ITEMS_MAX);
                 shown.items = texts.map(|text| link(membership, text)).collect();
@@ -399,11 +411,14 @@ fn only_full(groups: Vec<Group>) -> Vec<Group> {
 }
 
 fn comment(visitor: &Visitor<'_>, membership: &Membership, one: &Value) -> Comment {
+    let address = address(membership, text(one, "id"));
+    let content = Shown::markdown(text(one, "content"), COMMENT_LEVEL, FIELD_LINES_MAX, FIELD_BYTES_MAX);
     Comment {
         author: format!("{} ({})", name(text(one, "author")), name(text(one, "authorKind"))),
         when: When::of(visitor, one.get("createdAtMs").and_then(Value::as_i64).unwrap_or_default()),
-        text: Shown::of(text(one, "content"), FIELD_LINES_MAX, FIELD_BYTES_MAX),
-        address: address(membership, text(one, "id")),
+        source: content.source_of(&format!("{address}?field=content")),
+        text: content,
+        address,
     }
 }
 

@@ -14,6 +14,8 @@ use crate::http::pages::visitor::Visitor;
 /// Most of a message on the page; the rest is on the page of its step.
 const SAID_LINES_MAX: usize = 200;
 const SAID_BYTES_MAX: usize = 16 * 1024;
+/// The level of the heading that a message stands below.
+const SAID_LEVEL: usize = 3;
 /// Most of the arguments or the answer of a call.
 const CALL_LINES_MAX: usize = 60;
 const CALL_BYTES_MAX: usize = 6 * 1024;
@@ -83,7 +85,7 @@ pub(super) fn items(visitor: &Visitor<'_>, rows: &[StepRow]) -> Vec<Item> {
 
 fn item(visitor: &Visitor<'_>, row: &StepRow, asked: &BTreeMap<&str, &Value>, ended: &BTreeSet<&str>) -> Option<Item> {
     let (kind, turn) = kind_of(&row.step);
-    let said = |text: &str| Shown::of(text, SAID_LINES_MAX, SAID_BYTES_MAX);
+    let said = |text: &str| Shown::markdown(text, SAID_LEVEL, SAID_LINES_MAX, SAID_BYTES_MAX);
     Some(match kind {
         "open" => Item { text: said(text(&row.body, "goal")), ..Item::new(visitor, row, "person", "Goal") },
         "say" => Item { text: said(text(&row.body, "text")), ..Item::new(visitor, row, "person", "Message") },
@@ -111,7 +113,7 @@ fn item(visitor: &Visitor<'_>, row: &StepRow, asked: &BTreeMap<&str, &Value>, en
         "check" => {
             let bad = row.body.get("Bad")?;
             Item {
-                text: said(text(bad, "findings")),
+                text: Shown::of(text(bad, "findings"), SAID_LINES_MAX, SAID_BYTES_MAX),
                 is_bad: true,
                 sentence: format!("The answer was sent back: {}", name(text(bad, "code"))),
                 ..Item::new(visitor, row, "note", "Check")

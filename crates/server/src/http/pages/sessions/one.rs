@@ -255,14 +255,17 @@ pub(super) async fn step(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respo
     let found = project.sessions.step(project.id, id, step).await?.ok_or_else(missing)?;
     let (title, text) = whole(&found).ok_or_else(missing)?;
     let back = (address(&membership, id), "The session");
-    let text = TextPage::of(
+    let shown = TextPage::of(
         membership.place(visitor, PART),
         (title, &format!("Step {step}")),
         back,
         String::new(),
         (&text, wanted.asked("part")),
     );
-    Ok(page(StatusCode::OK, &text))
+    // What a tool has answered may be anything, and is shown as it is.
+    let is_said = matches!(kind_of(step).0, "open" | "say" | "turn");
+    let shown = if is_said { shown.or_markdown(&text, wanted.asked("view")) } else { shown };
+    Ok(page(StatusCode::OK, &shown))
 }
 
 /// What a step says, whole. `None` for steps that only the agent reads.
