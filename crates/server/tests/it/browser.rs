@@ -15,6 +15,7 @@ use crate::rig::{Rig, house};
 const PAGES: &[(&str, &str)] = &[
     ("inbox", "/"),
     ("ask", "/asks/p0/ask-1"),
+    ("ask-split", "/asks/p0/ask-1?view=split"),
     ("ask-rule", "/asks/p0/ask-1?past=week"),
     ("ask-review", "/asks/p0/ask-2"),
     ("ask-question", "/asks/p0/ask-3"),

@@ -29,6 +29,7 @@ mod project_pages;
 mod record_pages;
 mod rig;
 mod session_pages;
+mod split_pages;
 mod strangers;
 mod tenants;
 mod tokens;

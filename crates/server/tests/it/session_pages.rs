@@ -16,7 +16,7 @@ use toolhost_testkit::engines::engines;
 use crate::pages::{Browser, form};
 use crate::rig::{Rig, asking_nobody, house};
 
-const ID: &str = "as_0123456789abcdef";
+pub(crate) const ID: &str = "as_0123456789abcdef";
 
 /// Text of every kind that must stay text, and one very long line.
 pub(crate) fn hostile() -> String {
@@ -34,7 +34,7 @@ pub(crate) fn assert_is_text(page: &toolhost_testkit::HttpReply, what: &str) {
 }
 
 /// A session with these steps after its opening, in this state.
-async fn session(rig: &Rig, id: &str, title: &str, steps: &[(&str, Value)], state: SessionState) {
+pub(crate) async fn session(rig: &Rig, id: &str, title: &str, steps: &[(&str, Value)], state: SessionState) {
     let (store, project_id) = (&rig.houses[0].store, rig.houses[0].project.id);
     let new = NewSession {
         project_id,
@@ -54,7 +54,7 @@ async fn session(rig: &Rig, id: &str, title: &str, steps: &[(&str, Value)], stat
 }
 
 /// A turn that calls a tool once, and what the call came to.
-fn turn(number: u32, said: &str, call: &str) -> Vec<(String, Value)> {
+pub(crate) fn turn(number: u32, said: &str, call: &str) -> Vec<(String, Value)> {
     let step = format!("call_{number}_0");
     let asked = json!([{ "id": step, "name": "file_edit", "arguments": { "json": { "path": "a.txt" } } }]);
     let usage = json!({ "inputTokens": 1200, "outputTokens": 34 });
@@ -72,7 +72,7 @@ fn turn(number: u32, said: &str, call: &str) -> Vec<(String, Value)> {
     ]
 }
 
-fn borrowed(steps: &[(String, Value)]) -> Vec<(&str, Value)> {
+pub(crate) fn borrowed(steps: &[(String, Value)]) -> Vec<(&str, Value)> {
     steps.iter().map(|(name, body)| (name.as_str(), body.clone())).collect()
 }
 

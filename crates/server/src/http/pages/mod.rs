@@ -25,6 +25,7 @@ mod routes;
 mod search;
 mod sessions;
 mod sign_in;
+mod split;
 mod terminals;
 mod text;
 mod visitor;

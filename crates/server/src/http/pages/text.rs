@@ -8,6 +8,7 @@ use toolhost_contract::visible_line;
 use super::Place;
 use super::asks::{Line, Parts, mark, without_marks};
 use super::markdown::Markdown;
+use super::split::{SPLIT, Split};
 use super::visitor::Visitor;
 
 /// Longest title or name on a page, characters.
@@ -106,6 +107,8 @@ pub(super) struct TextPage<'a> {
     parts: usize,
     /// What the whole text means, if that is shown.
     markdown: Option<Markdown>,
+    /// The part as a diff side by side, if that is shown.
+    split: Option<Split>,
     /// Where it is shown the other way, and what that is called.
     other: Option<(String, &'static str)>,
 }
@@ -124,7 +127,23 @@ impl<'a> TextPage<'a> {
         let is_diff = text.lines().any(|line| line.starts_with("@@ "));
         let lines = parts.lines(part, is_diff).0;
         let (about, parts) = (name(about), parts.count());
-        Self { place, title, about, back, query, lines, part, parts, markdown: None, other: None }
+        Self { place, title, about, back, query, lines, part, parts, markdown: None, split: None, other: None }
+    }
+
+    /// The page, of a text that may be a diff: side by side if that is asked for.
+    pub(super) fn or_split(mut self, text: &str, view: Option<&str>) -> Self {
+        let parts = Parts::of(text, "");
+        if !parts.has_diff() {
+            return self;
+        }
+        if view == Some(SPLIT) {
+            self.other = Some((format!("?{}part={}", self.query, self.part), "One below the other"));
+            self.query.push_str(&format!("view={SPLIT}&"));
+            self.split = Some(parts.split(self.part));
+        } else {
+            self.other = Some((format!("?{}part={}&view={SPLIT}", self.query, self.part), "Side by side"));
+        }
+        self
     }
 
     /// The page, of a text that may be Markdown: what it means, unless it is asked for as it was written.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use toolhost_contract::visible_json;
 use toolhost_store::StepRow;
 
+use crate::http::pages::split::Split;
 use crate::http::pages::text::{Shown, When, count, dollars, duration, name};
 use crate::http::pages::visitor::Visitor;
 
@@ -31,6 +32,8 @@ pub(super) struct Item {
     pub(super) sentence: String,
     pub(super) is_bad: bool,
     pub(super) text: Shown,
+    /// The same side by side, of a diff that is to be shown so.
+    pub(super) split: Option<Split>,
     /// What a call was asked with.
     pub(super) asked: Shown,
     /// Calls of a turn that are not among the steps of this page.
@@ -47,8 +50,22 @@ impl Item {
             sentence: String::new(),
             is_bad: false,
             text: Shown::default(),
+            split: None,
             asked: Shown::default(),
             calls: Vec::new(),
+        }
+    }
+}
+
+impl Item {
+    pub(super) fn is_diff(&self) -> bool {
+        self.text.lines.iter().any(|line| line.class == "hunk")
+    }
+
+    /// Shows its diff side by side, if it has one.
+    pub(super) fn split(&mut self) {
+        if self.is_diff() {
+            self.split = Some(Split::of(self.text.lines.iter().map(|line| &*line.text)));
         }
     }
 }
