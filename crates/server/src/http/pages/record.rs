@@ -8,7 +8,6 @@ use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
-use toolhost_contract::cursor::number_cursor;
 use toolhost_contract::{ErrorKind, ToolError, visible_json};
 use toolhost_records::{Kind, RecordId};
 
@@ -40,6 +39,7 @@ const ELSEWHERE: &[&str] = &[
     "holder",
     "comments",
     "documents",
+    "referredBy",
     "createdAtMs",
     "updatedAtMs",
     "title",
@@ -293,7 +293,7 @@ async fn shown(
             updated: at("updatedAtMs"),
             criteria: criteria(&whole, id.kind == Kind::Ticket && can_edit(membership)),
             fields: fields(visitor, membership, &whole),
-            refers: refers(visitor, membership, id, &whole).await?,
+            refers: refers(membership, &whole),
             comments: comments.collect(),
             has_comments: id.kind == Kind::Ticket,
             older: versions.last().map(|last| last.number).filter(|number| *number > 1),
@@ -373,41 +373,39 @@ fn fields(visitor: &Visitor<'_>, membership: &Membership, record: &Value) -> Vec
     shown.collect()
 }
 
-/// What refers to the record, as far as tools answer it.
-async fn refers(
-    visitor: &Visitor<'_>,
-    membership: &Membership,
-    id: RecordId,
-    record: &Value,
-) -> Result<Vec<Group>, ToolError> {
-    let group = |label, ids: Vec<&str>| Group {
-        label,
-        links: ids.into_iter().take(ITEMS_MAX).map(|id| link(membership, id)).collect(),
-    };
-    let mut groups = Vec::new();
-    let documents = listed(record, "documents").0.iter().map(|paper| text(paper, "id")).collect();
-    groups.push(group("Documents", documents));
-    let (tool, list) = match id.kind {
-        Kind::Requirement => ("requirement.list", "requirements"),
-        Kind::Feature => ("feature.list", "items"),
-        _ => return Ok(only_full(groups)),
-    };
-    // The page that begins with this record, and has nothing else.
-    let mut arguments = json!({ "limit": 1, "iteration": record.get("iteration").cloned().unwrap_or(0.into()) });
-    if let Some(cursor) = number_cursor((id.number > 1).then(|| id.number - 1)) {
-        arguments["cursor"] = cursor.into();
+/// What refers to the record, a group for each kind. A ticket is told its documents instead; its comments stand on its page.
+fn refers(membership: &Membership, record: &Value) -> Vec<Group> {
+    let documents = listed(record, "documents").0.iter().map(|paper| text(paper, "id"));
+    let mut kinds: BTreeMap<Kind, Vec<Link>> = BTreeMap::new();
+    for id in texts(record, "referredBy").chain(documents).take(ITEMS_MAX) {
+        if let Some(known) = RecordId::parse(id) {
+            kinds.entry(known.kind).or_default().push(link(membership, id));
+        }
     }
-    let page = visitor.read(membership, tool, arguments).await?;
-    let own = listed(&page, list).0.iter().find(|one| text(one, "id") == id.to_string());
-    for (label, field) in [("Features", "relatedFeatures"), ("Tasks", "assignedToTasks"), ("Components", "components")]
-    {
-        groups.push(group(label, own.into_iter().flat_map(|own| texts(own, field)).collect()));
-    }
-    Ok(only_full(groups))
+    kinds.into_iter().map(|(kind, links)| Group { label: plural(kind), links }).collect()
 }
 
-fn only_full(groups: Vec<Group>) -> Vec<Group> {
-    groups.into_iter().filter(|group| !group.links.is_empty()).collect()
+/// What several records of a kind are called.
+fn plural(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Persona => "Personas",
+        Kind::Iteration => "Iterations",
+        Kind::Requirement => "Requirements",
+        Kind::Feature => "Features",
+        Kind::Component => "Components",
+        Kind::Design => "Designs",
+        Kind::Milestone => "Milestones",
+        Kind::Task => "Tasks",
+        Kind::Artifact => "Artifacts",
+        Kind::Ticket => "Tickets",
+        Kind::Comment => "Comments",
+        Kind::Document => "Documents",
+        Kind::Insight => "Insights",
+        Kind::Issue => "Issues",
+        Kind::Learning => "Learnings",
+        Kind::Decision => "Decisions",
+        Kind::Pattern => "Patterns",
+    }
 }
 
 fn comment(visitor: &Visitor<'_>, membership: &Membership, one: &Value) -> Comment {
