@@ -56,8 +56,10 @@ const PROJECT_PAGES: &[(&str, &str)] = &[
     ("deploy", "deploy"),
     ("audit", "audit"),
     ("policy", "policy?tool=file.write&profile=all&arguments=%7B%7D"),
+    ("models", "policy/models"),
     ("profile", "policy/profiles/developer"),
     ("access", "access"),
+    ("clients", "access/clients"),
 ];
 const WIDTHS: [u32; 2] = [375, 1280];
 const SCHEMES: [&str; 2] = ["light", "dark"];
