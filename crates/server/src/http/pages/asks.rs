@@ -10,9 +10,7 @@ use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
-use toolhost_contract::{
-    Approval, Call, CallerKind, Effect, ErrorKind, QUOTE_MARK, ToolError, quoted, visible_json, visible_line,
-};
+use toolhost_contract::{Approval, Call, CallerKind, Effect, ErrorKind, ToolError, visible_json, visible_line};
 use toolhost_host::{
     Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Shown, Standing, ask_id, ask_number,
 };
@@ -20,6 +18,7 @@ use toolhost_store::{Ask, AskKind, AskState, AskSummary};
 
 use super::super::told;
 use super::markdown::Markdown;
+use super::marks::{mark, without_marks};
 use super::past::Past;
 use super::route::{Made, Route, Wanted};
 use super::split::{SPLIT, Split, Splitter};
@@ -555,23 +554,6 @@ impl<'t> Parts<'t> {
         };
         (masked.into_iter().map(line).collect(), unmasked.into_iter().map(line).collect())
     }
-}
-
-pub(super) fn mark(line: &str) -> &'static str {
-    match line.as_bytes() {
-        [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => "file",
-        [b'+', ..] => "new",
-        [b'-', ..] => "old",
-        [b'@', b'@', ..] => "hunk",
-        _ => "",
-    }
-}
-
-/// A text in which nothing deceives.
-pub(super) fn without_marks(text: &str) -> String {
-    let marked = quoted(text);
-    let plain = marked.split('\n').map(|line| line.strip_prefix(QUOTE_MARK).unwrap_or(line));
-    plain.collect::<Vec<_>>().join("\n")
 }
 
 /// Answers an ask with what a form says.

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, visible_line};
 use toolhost_store::Role;
 
-use super::asks::{Line, Parts, without_marks};
+use super::asks::{Line, Parts};
 use super::calls::{Called, sentence};
+use super::marks::{mark, without_marks};
 use super::route::{Made, Route, Wanted};
 use super::split::{SPLIT, Split};
 use super::visitor::{Membership, Visitor};
@@ -330,7 +331,7 @@ fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             place: place(&visitor, &membership),
             address: membership.path(&format!("files/undo/{}", encoded(call))),
             call: page_of_call,
-            lines: lines.map(|line| (super::asks::mark(line), without_marks(line))).collect(),
+            lines: lines.map(|line| (mark(line), without_marks(line))).collect(),
             folders: undo.folders.iter().map(|folder| visible_line(folder)).collect(),
             conflicts: undo
                 .conflicts

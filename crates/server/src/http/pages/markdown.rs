@@ -6,7 +6,7 @@
 use askama::Template;
 use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag};
 
-use super::asks::without_marks;
+use super::marks::without_marks;
 
 /// The longest text that is read as Markdown, bytes.
 const BYTES_MAX: usize = 128 * 1024;

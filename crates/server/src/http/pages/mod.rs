@@ -15,6 +15,7 @@ mod files;
 mod forms;
 mod live;
 mod markdown;
+mod marks;
 mod models;
 mod multipart;
 mod past;

@@ -7,7 +7,7 @@ use std::ops::Range;
 use askama::Template;
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
-use super::asks::without_marks;
+use super::marks::without_marks;
 
 /// The view of a diff that is side by side, as addresses name it.
 pub(super) const SPLIT: &str = "split";

@@ -6,8 +6,9 @@ use askama::Template;
 use toolhost_contract::visible_line;
 
 use super::Place;
-use super::asks::{Line, Parts, mark, without_marks};
+use super::asks::{Line, Parts};
 use super::markdown::Markdown;
+use super::marks::{mark, without_marks};
 use super::split::{SPLIT, Split};
 use super::visitor::Visitor;
 

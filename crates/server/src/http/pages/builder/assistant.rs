@@ -10,7 +10,7 @@ use toolhost_builder::refs::Object;
 use toolhost_contract::{ErrorKind, Redactor, ToolError, visible_line};
 use toolhost_store::{Role, SessionRow, StepRow};
 
-use super::super::asks::without_marks;
+use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
 use super::super::text::{Shown, When};
 use super::super::visitor::{Membership, Visitor};

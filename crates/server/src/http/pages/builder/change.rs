@@ -12,7 +12,7 @@ use toolhost_builder::refs::Object;
 use toolhost_contract::{CONFIRM_SOURCE, ErrorKind, ToolError, visible_json, visible_line};
 use toolhost_store::Role;
 
-use super::super::asks::without_marks;
+use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
 use super::super::split::{SPLIT, Split};
 use super::super::text::When;

@@ -3,7 +3,7 @@
 use askama::Template;
 use toolhost_contract::Redactor;
 
-use super::super::asks::{mark, without_marks};
+use super::super::marks::{mark, without_marks};
 use super::super::split::{Split, Splitter};
 
 /// Most lines and bytes of a text on one page.
