@@ -158,6 +158,26 @@ impl ProjectRecords {
         Ok(found)
     }
 
+    /// Which records name this one, by kind and number; at most `max`.
+    pub async fn named_by(&self, id: RecordId, max: i64) -> Result<Vec<RecordId>> {
+        let query = sql("SELECT DISTINCT from_kind, from_number FROM link
+                         WHERE project_id = $1 AND to_kind = $2 AND to_number = $3
+                         ORDER BY from_kind, from_number LIMIT $4")
+        .bind(self.who.project_id)
+        .bind(id.kind.as_str())
+        .bind(id.number)
+        .bind(max);
+        let mut found = Vec::new();
+        for row in query.read(&self.db).await? {
+            // A kind of a newer version is nothing that this one can show.
+            let kind = Kind::parse(&row.get::<String>("from_kind")?);
+            if let Some(kind) = kind {
+                found.push(kind.id(row.get("from_number")?));
+            }
+        }
+        Ok(found)
+    }
+
     /// What a record was, the newest version first; as many as fit into [`PAGE_BYTES_MAX`].
     pub async fn history(&self, id: RecordId, before: Option<i64>, limit: i64) -> Result<Vec<Version>> {
         let text = "SELECT version, at_ms, account_id, actor, call_id, change, why, body FROM history

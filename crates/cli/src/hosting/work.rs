@@ -8,10 +8,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhost::{Host, PROFILE_OF_PEOPLE, Session, SessionRequest};
+use toolhost_agent::model::{Message, Unfollowed};
 use toolhost_agent::session::{Control, Event, Watch};
 use toolhost_agent::start::{BuilderTarget, Task};
+use toolhost_agent::{ModelError, Request};
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_builder::limits::Size;
 use toolhost_builder::packages::{ChangeSetLine, Deed, PackageError, Preview, WorkflowLine};
@@ -20,8 +23,8 @@ use toolhost_contract::workspace::{Access, Fence, Workspace};
 use toolhost_contract::{ErrorKind, Signal, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
-    Archive, ChangePreview, Done, Forked, Imported, MemberChanged, NewRole, NewRun, PackageFindings, Replaces,
-    SessionInfo, Stop, Target, TokenMade, TokenWish, WholePackage, Work,
+    Archive, ChangePreview, Done, Forked, Imported, MemberChanged, ModelLine, NewRole, NewRun, PackageFindings,
+    Replaces, SessionInfo, Stop, Target, TokenMade, TokenWish, WholePackage, Work,
 };
 use toolhost_store::{Changes, Role};
 
@@ -38,6 +41,10 @@ const PACKAGE_KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// How long the start of a session waits for the session's first event.
 const BEGIN_MAX: Duration = Duration::from_secs(5);
+
+/// How long a test of a model takes at most, and how many tokens its answer has.
+const TEST_MAX: Duration = Duration::from_secs(30);
+const TEST_TOKENS_MAX: u32 = 64;
 
 /// The work of one project.
 pub(super) struct ProjectWork {
@@ -78,10 +85,15 @@ impl ProjectWork {
         Ok(self.host.as_user(user).await?)
     }
 
+    /// The models that the operator has named.
+    fn known_models(&self) -> BTreeSet<&String> {
+        self.models.configs.keys().chain(&self.models.default).collect()
+    }
+
     /// The model of a request. Scripts and cassettes name files of this machine, and an address of a caller's would get the operator's
     /// key: only what the operator has named is there.
     fn model(&self, named: Option<&str>) -> Result<toolhost::OpenModel, ToolError> {
-        let known: BTreeSet<&String> = self.models.configs.keys().chain(&self.models.default).collect();
+        let known = self.known_models();
         if let Some(named) = named
             && !known.iter().any(|known| *known == named)
         {
@@ -207,7 +219,53 @@ fn task(goal: String, target: Option<Target>) -> Result<Task, ToolError> {
     }))
 }
 
+/// Why a test of a model has failed, in the host's own words: what a provider says may repeat a key.
+fn no_answer(error: &ModelError) -> ToolError {
+    let message = match error {
+        ModelError::Timeout { .. } => error.to_string(),
+        ModelError::Unreachable(_) => "the model's server cannot be reached".to_owned(),
+        ModelError::Provider { status: Some(status), .. } => format!("the model's server says {status}"),
+        ModelError::Disabled(_) => "the model of this server cannot be used".to_owned(),
+        _ => "the model has not answered as it should".to_owned(),
+    };
+    ToolError::new(ErrorKind::Conflict, message).hint("its operator finds the reason in the log")
+}
+
 impl Work for ProjectWork {
+    fn models<'a>(&'a self, user: &'a str) -> Done<'a, Vec<ModelLine>> {
+        Box::pin(async move {
+            // Whoever is no member learns nothing.
+            self.host_of(user).await?;
+            let usual = self.models.default.as_ref();
+            let line = |name: &String| ModelLine { name: name.clone(), is_usual: usual == Some(name) };
+            Ok(self.known_models().into_iter().map(line).collect())
+        })
+    }
+
+    fn try_model<'a>(&'a self, user: &'a str, name: &'a str) -> Done<'a, ()> {
+        Box::pin(async move {
+            self.host_of(user).await?.connection().need_role(Role::Owner).await?;
+            let opened = self.model(Some(name))?;
+            let messages = [Message::User { content: "Answer with the word ok.".to_owned() }];
+            let (system, tools) = (&[], &[]);
+            let request =
+                Request { system, messages: &messages, tools, output_tokens_max: Some(TEST_TOKENS_MAX), json: false };
+            let cancel = CancellationToken::new();
+            let _ends_with_the_request = cancel.clone().drop_guard();
+            match tokio::time::timeout(TEST_MAX, opened.model.reply(request, &Unfollowed, &cancel)).await {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(error)) => {
+                    tracing::warn!(model = name, code = ?error.code(), "a model has not passed a test");
+                    Err(no_answer(&error))
+                }
+                Err(_) => {
+                    let message = format!("the model has not answered within {} s", TEST_MAX.as_secs());
+                    Err(ToolError::new(ErrorKind::Timeout, message))
+                }
+            }
+        })
+    }
+
     fn export<'a>(&'a self, user: &'a str) -> Done<'a, Archive> {
         Box::pin(async move {
             let files = self.host_of(user).await?.packages().export().await?;

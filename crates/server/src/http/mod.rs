@@ -40,8 +40,8 @@ pub use projects::{Describe, OpenProject, Projects};
 pub use scrape::serve_metrics;
 pub use token::{Right, Secret, place_of};
 pub use work::{
-    Archive, ChangePreview, Done, Forked, Imported, MemberChanged, NewRole, NewRun, PackageFindings, Replaces,
-    SessionInfo, Stop, Target, TokenMade, TokenWish, WholePackage, Work,
+    Archive, ChangePreview, Done, Forked, Imported, MemberChanged, ModelLine, NewRole, NewRun, PackageFindings,
+    Replaces, SessionInfo, Stop, Target, TokenMade, TokenWish, WholePackage, Work,
 };
 
 use std::sync::Arc;

@@ -239,6 +239,14 @@ pub enum Stop {
     Cancel,
 }
 
+/// A model that the operator has configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelLine {
+    pub name: String,
+    /// Whether sessions that name none have it.
+    pub is_usual: bool,
+}
+
 /// What a user does with a project. Each checks the user's role, and leaves rows in the audit, as at a terminal.
 pub trait Work: Send + Sync {
     fn export<'a>(&'a self, user: &'a str) -> Done<'a, Archive>;
@@ -285,6 +293,12 @@ pub trait Work: Send + Sync {
     fn undo_files<'a>(&'a self, user: &'a str, call: &'a str, digest: &'a str) -> Done<'a, ()>;
 
     fn make_token<'a>(&'a self, user: &'a str, wish: TokenWish) -> Done<'a, TokenMade>;
+
+    /// The models that sessions can have.
+    fn models<'a>(&'a self, user: &'a str) -> Done<'a, Vec<ModelLine>>;
+
+    /// Asks a model for one word, for an owner. What a provider says is not told: it may repeat a key.
+    fn try_model<'a>(&'a self, user: &'a str, name: &'a str) -> Done<'a, ()>;
 
     /// Ends a token for good.
     fn revoke_token<'a>(&'a self, user: &'a str, id: &'a str) -> Done<'a, ()>;

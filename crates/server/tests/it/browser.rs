@@ -7,6 +7,7 @@ use toolhost_testkit::Browser;
 use toolhost_testkit::sample::sample;
 
 use crate::builder_pages::rig_with;
+use crate::markdown_pages::DOCUMENT;
 use crate::pages::{Browser as Visitor, form};
 use crate::rig::{Rig, house};
 
@@ -14,6 +15,7 @@ use crate::rig::{Rig, house};
 const PAGES: &[(&str, &str)] = &[
     ("inbox", "/"),
     ("ask", "/asks/p0/ask-1"),
+    ("ask-split", "/asks/p0/ask-1?view=split"),
     ("ask-rule", "/asks/p0/ask-1?past=week"),
     ("ask-review", "/asks/p0/ask-2"),
     ("ask-question", "/asks/p0/ask-3"),
@@ -33,6 +35,9 @@ pub(crate) const PROJECT_PAGES: &[(&str, &str)] = &[
     ("ticket-new", "board/new"),
     ("ticket", "records/TKT-001"),
     ("ticket-edit", "records/TKT-001/edit"),
+    ("ticket-markdown", "records/TKT-002"),
+    ("artifact", "plan/artifacts/prd"),
+    ("artifact-text", "plan/artifacts/prd?view=text"),
     ("plan", "plan"),
     ("tasks", "plan/tasks"),
     ("memory", "plan/memory"),
@@ -51,8 +56,10 @@ pub(crate) const PROJECT_PAGES: &[(&str, &str)] = &[
     ("deploy", "deploy"),
     ("audit", "audit"),
     ("policy", "policy?tool=file.write&profile=all&arguments=%7B%7D"),
+    ("models", "policy/models"),
     ("profile", "policy/profiles/developer"),
     ("access", "access"),
+    ("clients", "access/clients"),
 ];
 const WIDTHS: [u32; 2] = [375, 1280];
 const SCHEMES: [&str; 2] = ["light", "dark"];
@@ -135,6 +142,9 @@ async fn with_work() -> Rig {
         ("file.write", json!({ "path": "notes.md", "content": "# Notes\n\nSome notes on the way.\n" })),
         ("ticket.create", json!({ "title": "A dark theme for people who read at night", "priority": "high" })),
         ("file.read", json!({ "path": "missing.md" })),
+        ("ticket.create", json!({ "title": "With Markdown", "description": DOCUMENT })),
+        ("comment.post", json!({ "ticketId": "TKT-002", "content": DOCUMENT })),
+        ("artifact.save", json!({ "kind": "prd", "content": DOCUMENT })),
     ] {
         rig.call(&token, tool, arguments).await;
     }

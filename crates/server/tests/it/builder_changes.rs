@@ -58,6 +58,9 @@ async fn a_set_is_seen_applied_as_it_was_seen_and_taken_back() {
     for part in ["+Be brief.", "asset:assets/new.md", "class=\"new\"", "Choose operations", "Give it up"] {
         assert!(body.contains(part), "{part}: {body}");
     }
+    let split = shown(&browser, &format!("{path}?view=split")).await;
+    assert!(split.contains("<td class=\"new\"><code>+Be brief.</code></td>"), "{split}");
+    assert_eq!(hidden(&split, "digest"), hidden(&body, "digest"));
     let stale = browser.post(&path, &form(&[("decision", "apply"), ("digest", &"0".repeat(64))])).await;
     assert_eq!(stale.status, 409, "{stale:?}");
     assert!(stale.body.contains("would now do something else"), "{}", stale.body);

@@ -11,8 +11,16 @@ use crate::rig::{Rig, house};
 const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}\u{1b}[2J\u{202e}gpj";
 
 /// Every page of a project that is looked at.
-const PAGES: &[&str] =
-    &["files", "files/changes", "audit", "audit/export", "policy", "policy/profiles/developer", "access"];
+const PAGES: &[&str] = &[
+    "files",
+    "files/changes",
+    "audit",
+    "audit/export",
+    "policy",
+    "policy/profiles/developer",
+    "access",
+    "access/clients",
+];
 
 async fn viewer(rig: &Rig, name: &str, role: Role) {
     let people = rig.houses[0].store.people();
@@ -187,6 +195,25 @@ async fn the_policy_says_what_would_be_decided_and_editors_end_rules() {
     assert_eq!(browser.post("/projects/p0/policy", "revoke=rule-2").await.status, 303);
     let page = browser.get("/projects/p0/policy").await.body;
     assert!(page.contains("rule-2") && !page.contains("in force"), "{page}");
+}
+
+#[tokio::test]
+async fn the_clients_that_have_called_are_named_and_how_to_connect_one() {
+    let rig = Rig::one().await;
+    let token = rig.token_of(0, "nightly <b>", &["all"], &["call"]).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    // What a person does here is no client's.
+    browser.get("/projects/p0/files").await;
+    rig.houses[0].rows().await;
+    let nobody = browser.get("/projects/p0/access/clients").await.body;
+    assert!(nobody.contains("<p class=\"calm\">Nobody.</p>"), "{nobody}");
+    rig.call(&token, "file.write", json!({ "path": "a.txt", "content": "x" })).await;
+    rig.houses[0].rows().await;
+    let page = browser.get("/projects/p0/access/clients").await.body;
+    assert!(page.contains("profile all") && !page.contains("Nobody.") && !page.contains("workbench"), "{page}");
+    // As the browser names the server.
+    assert!(page.contains("toolhost http://localhost/mcp/p0 --header"), "{page}");
+    assert!(!page.contains("<b>"), "{page}");
 }
 
 #[tokio::test]

@@ -207,6 +207,42 @@ async fn the_plan_tells_what_covers_a_requirement_and_what_a_task_waits_for() {
 }
 
 #[tokio::test]
+async fn each_kind_tells_what_refers_to_it() {
+    let rig = Rig::one().await;
+    planned(&rig).await;
+    for (tool, arguments) in [
+        ("memory.save_insight", json!({ "stage": "coding", "content": "one writer is enough" })),
+        (
+            "memory.promote_to_pattern",
+            json!({ "sourceId": "INS-001", "name": "One writer", "description": "one connection" }),
+        ),
+    ] {
+        made(&rig, tool, arguments).await;
+    }
+    let browser = Browser::signed_in(&rig, "local").await;
+    for (id, label, named) in [
+        ("REQ-001", "Features", "FEAT-001"),
+        ("FEAT-001", "Milestones", "MILE-001"),
+        ("FEAT-001", "Components", "COMP-001"),
+        ("COMP-001", "Tasks", "TASK-001"),
+        ("TASK-001", "Tasks", "TASK-002"),
+        ("INS-001", "Patterns", "PAT-001"),
+    ] {
+        let page = browser.get(&record(id)).await;
+        let refers = after(&page.body, "<h2>Refers to it</h2>").split("</section>").next().unwrap().to_owned();
+        assert!(
+            after(&refers, &format!("<dt>{label}</dt>")).contains(&format!("/records/{named}\"")),
+            "{id}: {refers}"
+        );
+        assert!(!page.body.contains("<h2>referred by</h2>"), "it is no field: {}", page.body);
+    }
+    for id in ["REQ-002", "TASK-002", "PAT-001"] {
+        let page = browser.get(&record(id)).await;
+        assert!(page.status == 200 && !page.body.contains("Refers to it"), "{id}: {}", page.body);
+    }
+}
+
+#[tokio::test]
 async fn who_holds_a_task_is_named_and_a_task_is_created_and_moved() {
     let rig = Rig::one().await;
     let browser = Browser::signed_in(&rig, "local").await;

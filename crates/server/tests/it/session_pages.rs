@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, Journal, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
-    Archive, ChangePreview, Done, Forked, HttpLimits, Imported, MemberChanged, NewRole, NewRun, PackageFindings,
-    Replaces, SessionInfo, Stop, TokenMade, TokenWish, WholePackage, Work,
+    Archive, ChangePreview, Done, Forked, HttpLimits, Imported, MemberChanged, ModelLine, NewRole, NewRun,
+    PackageFindings, Replaces, SessionInfo, Stop, TokenMade, TokenWish, WholePackage, Work,
 };
 use toolhost_store::{NewSession, Role, SessionState, Sessions};
 use toolhost_testkit::USER;
@@ -16,7 +16,7 @@ use toolhost_testkit::engines::engines;
 use crate::pages::{Browser, form};
 use crate::rig::{Rig, asking_nobody, house};
 
-const ID: &str = "as_0123456789abcdef";
+pub(crate) const ID: &str = "as_0123456789abcdef";
 
 /// Text of every kind that must stay text, and one very long line.
 pub(crate) fn hostile() -> String {
@@ -34,7 +34,7 @@ pub(crate) fn assert_is_text(page: &toolhost_testkit::HttpReply, what: &str) {
 }
 
 /// A session with these steps after its opening, in this state.
-async fn session(rig: &Rig, id: &str, title: &str, steps: &[(&str, Value)], state: SessionState) {
+pub(crate) async fn session(rig: &Rig, id: &str, title: &str, steps: &[(&str, Value)], state: SessionState) {
     let (store, project_id) = (&rig.houses[0].store, rig.houses[0].project.id);
     let new = NewSession {
         project_id,
@@ -54,7 +54,7 @@ async fn session(rig: &Rig, id: &str, title: &str, steps: &[(&str, Value)], stat
 }
 
 /// A turn that calls a tool once, and what the call came to.
-fn turn(number: u32, said: &str, call: &str) -> Vec<(String, Value)> {
+pub(crate) fn turn(number: u32, said: &str, call: &str) -> Vec<(String, Value)> {
     let step = format!("call_{number}_0");
     let asked = json!([{ "id": step, "name": "file_edit", "arguments": { "json": { "path": "a.txt" } } }]);
     let usage = json!({ "inputTokens": 1200, "outputTokens": 34 });
@@ -72,7 +72,7 @@ fn turn(number: u32, said: &str, call: &str) -> Vec<(String, Value)> {
     ]
 }
 
-fn borrowed(steps: &[(String, Value)]) -> Vec<(&str, Value)> {
+pub(crate) fn borrowed(steps: &[(String, Value)]) -> Vec<(&str, Value)> {
     steps.iter().map(|(name, body)| (name.as_str(), body.clone())).collect()
 }
 
@@ -238,6 +238,18 @@ impl Told {
 }
 
 impl Work for Told {
+    fn models<'a>(&'a self, _: &'a str) -> Done<'a, Vec<ModelLine>> {
+        let line = |name: &str, is_usual| ModelLine { name: name.to_owned(), is_usual };
+        Box::pin(async move { Ok(vec![line("openai:<b>x", true), line("script:slow", false)]) })
+    }
+    fn try_model<'a>(&'a self, _: &'a str, name: &'a str) -> Done<'a, ()> {
+        Box::pin(async move {
+            match name {
+                "openai:<b>x" => Ok(()),
+                _ => Err(ToolError::new(ErrorKind::Timeout, "the model has not answered within 30 s")),
+            }
+        })
+    }
     fn export<'a>(&'a self, _: &'a str) -> Done<'a, Archive> {
         unreachable!()
     }
@@ -419,4 +431,22 @@ async fn a_viewer_is_offered_nothing_and_starts_nothing() {
     people.set_role(rig.houses[0].project.id, ann, Role::Editor).await.unwrap();
     let page = viewer.get(&format!("/projects/p0/sessions/{ID}")).await;
     assert!(page.body.contains("value=\"fork\"") && !page.body.contains("value=\"say\""), "{}", page.body);
+}
+
+#[tokio::test]
+async fn models_are_listed_and_owners_alone_test_them() {
+    let (rig, _) = working().await;
+    let people = rig.houses[0].store.people();
+    let id = people.add_user("ann").await.unwrap();
+    people.set_role(rig.houses[0].project.id, id, Role::Editor).await.unwrap();
+    let (owner, ann) = (Browser::signed_in(&rig, "local").await, Browser::signed_in(&rig, "ann").await);
+    let path = "/projects/p0/policy/models";
+    let page = owner.get(path).await.body;
+    assert!(page.contains("openai:&#60;b&#62;x") && page.contains("where a session names none"), "{page}");
+    let good = owner.post(path, &form(&[("model", "openai:<b>x")])).await;
+    assert!(good.status == 200 && good.body.contains("openai:&#60;b&#62;x has answered."), "{good:?}");
+    let slow = owner.post(path, &form(&[("model", "script:slow")])).await;
+    assert!(slow.status >= 400 && slow.body.contains("has not answered within 30 s"), "{slow:?}");
+    assert!(!ann.get(path).await.body.contains("Test the connection"));
+    assert_eq!(ann.post(path, &form(&[("model", "openai:<b>x")])).await.status, 403);
 }

@@ -8,8 +8,8 @@ use toolhost_builder::{Files, Package, from_zip_up_to, to_zip, validate};
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
-    Archive, ChangePreview, Done, Forked, Imported, MemberChanged, NewRole, NewRun, PackageFindings, Replaces,
-    SessionInfo, Stop, TokenMade, TokenWish, WholePackage, Work,
+    Archive, ChangePreview, Done, Forked, Imported, MemberChanged, ModelLine, NewRole, NewRun, PackageFindings,
+    Replaces, SessionInfo, Stop, TokenMade, TokenWish, WholePackage, Work,
 };
 use toolhost_store::{NewSession, Sessions, Who};
 use toolhost_testkit::{House, USER};
@@ -51,6 +51,14 @@ fn nothing<T>() -> Result<T, ToolError> {
 }
 
 impl Work for PackageWork {
+    fn models<'a>(&'a self, _: &'a str) -> Done<'a, Vec<ModelLine>> {
+        Box::pin(async { Ok(vec![ModelLine { name: "script".to_owned(), is_usual: true }]) })
+    }
+
+    fn try_model<'a>(&'a self, _: &'a str, _: &'a str) -> Done<'a, ()> {
+        Box::pin(async { nothing() })
+    }
+
     fn export<'a>(&'a self, user: &'a str) -> Done<'a, Archive> {
         Box::pin(async move {
             let files = self.shelf(user).export().await?;

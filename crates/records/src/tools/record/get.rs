@@ -9,6 +9,9 @@ use crate::tools::given;
 use crate::tools::tool::RecordTool;
 use crate::{ProjectRecords, Saved};
 
+/// Most records that are told to name one.
+const NAMED_BY_MAX: i64 = 200;
+
 pub(crate) struct Get;
 
 /// Returns one record of any kind by its id.
@@ -47,9 +50,13 @@ impl RecordTool for Get {
 
     async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
         let stored = desk.get_any(super::history::any_id(&input.id)?).await?;
-        let Value::Object(content) = stored.body else {
+        let Value::Object(mut content) = stored.body else {
             return Err(ToolError::internal(format!("the content of {} is no object", stored.id)));
         };
+        let named_by = desk.named_by(stored.id, NAMED_BY_MAX).await?;
+        if !named_by.is_empty() {
+            content.insert("referredBy".to_owned(), named_by.iter().map(ToString::to_string).collect());
+        }
         Ok(Saved {
             id: stored.id.to_string(),
             version: stored.version,

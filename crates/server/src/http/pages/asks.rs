@@ -10,17 +10,18 @@ use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
-use toolhost_contract::{
-    Approval, Call, CallerKind, Effect, ErrorKind, QUOTE_MARK, ToolError, quoted, visible_json, visible_line,
-};
+use toolhost_contract::{Approval, Call, CallerKind, Effect, ErrorKind, ToolError, visible_json, visible_line};
 use toolhost_host::{
     Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Shown, Standing, ask_id, ask_number,
 };
 use toolhost_store::{Ask, AskKind, AskState, AskSummary};
 
 use super::super::told;
+use super::markdown::Markdown;
+use super::marks::{mark, without_marks};
 use super::past::Past;
 use super::route::{Made, Route, Wanted};
+use super::split::{SPLIT, Split, Splitter};
 use super::visitor::{Membership, PLACE, Visitor};
 use super::{Place, page, see};
 use crate::http::by_person::Doer;
@@ -48,6 +49,8 @@ const PART_BYTES_MAX: usize = 256 * 1024;
 const PIECE_BYTES_MAX: usize = 4096;
 /// The longest that a rule holds.
 const HOURS_MAX: u64 = PERMIT_LIVES_MS_MAX / 3_600_000;
+/// The level of the heading above what a review reads as.
+const READS_AS_LEVEL: usize = 2;
 /// Asks that were answered, in the list of what became of them.
 const ENDED_MAX: i64 = 20;
 
@@ -141,6 +144,11 @@ struct AskPage<'a> {
     left_out: u64,
     lines: Vec<Line>,
     unmasked: Vec<Line>,
+    /// What a text that is all on this page means as Markdown. What is bound is its source, which stands above.
+    markdown: Option<Markdown>,
+    /// Whether it is a diff, and that diff side by side if it is to be shown so.
+    is_diff: bool,
+    split: Option<Split>,
     part: usize,
     parts: usize,
     digest: String,
@@ -204,7 +212,8 @@ fn one_ask(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let Some(form) = &wanted.form else {
             let part = wanted.asked("part").and_then(|part| part.parse().ok()).unwrap_or(1);
             let with_past = wanted.asked("past") == Some("week");
-            return one(&visitor, &membership, id, (part, with_past)).await;
+            let is_split = wanted.asked("view") == Some(SPLIT);
+            return one(&visitor, &membership, id, (part, with_past, is_split)).await;
         };
         decide(&visitor, &membership, id, form).await
     })
@@ -301,10 +310,10 @@ async fn one(
     visitor: &Visitor<'_>,
     membership: &Membership,
     id: &str,
-    (part, with_past): (usize, bool),
+    (part, with_past, is_split): (usize, bool, bool),
 ) -> Result<Response<Body>, ToolError> {
     let (ask, shown) = found(membership, id).await?;
-    let tried = Tried { part, with_past, ..Tried::default() };
+    let tried = Tried { part, with_past, is_split, ..Tried::default() };
     Ok(page(StatusCode::OK, &ask_page(visitor, membership, (&ask, &shown), tried).await?))
 }
 
@@ -314,6 +323,8 @@ struct Tried {
     part: usize,
     /// Whether to look what the rule would have allowed.
     with_past: bool,
+    /// Whether a diff is to be shown side by side.
+    is_split: bool,
     text: String,
     /// The arguments or the text of an edit.
     edited: Option<String>,
@@ -337,6 +348,7 @@ async fn ask_page<'a>(
     let parts = Parts::of(&shown.detail, unmasked);
     let part = tried.part.clamp(1, parts.count());
     let is_last = part == parts.count();
+    let is_diff = parts.has_diff();
     let (lines, unmasked) = parts.lines(part, shown.kind == AskKind::Approval);
     let is_open = ask.state == AskState::Open && membership.approver;
     let may_allow = !shown.second_person || ask.user_id != membership.user_id;
@@ -384,6 +396,9 @@ async fn ask_page<'a>(
         left_out: shown.left_out,
         lines,
         unmasked,
+        markdown: reads_as(shown, &parts),
+        is_diff,
+        split: (is_diff && tried.is_split).then(|| parts.split(part)),
         part,
         parts: parts.count(),
         digest: shown.digest(),
@@ -401,6 +416,13 @@ async fn ask_page<'a>(
         ended: Ended::of(ask),
         next,
     })
+}
+
+/// What the text of a review means as Markdown. An approval is bound to what it shows, and shows nothing else.
+fn reads_as(shown: &Shown, parts: &Parts<'_>) -> Option<Markdown> {
+    let is_whole = parts.count() == 1 && shown.left_out == 0;
+    let detail = Some(&shown.detail).filter(|_| shown.kind != AskKind::Approval && is_whole)?;
+    Markdown::of(detail, READS_AS_LEVEL)
 }
 
 impl Can {
@@ -504,6 +526,23 @@ impl<'t> Parts<'t> {
         self.parts.len()
     }
 
+    /// Whether a hunk of a diff begins in it.
+    pub(super) fn has_diff(&self) -> bool {
+        self.parts.iter().flatten().any(|(piece, _, is_unmasked)| !is_unmasked && piece.starts_with("@@ "))
+    }
+
+    /// A part, from 1, as a diff side by side. A hunk may have begun in a part before.
+    pub(super) fn split(&self, part: usize) -> Split {
+        let mut splitter = Splitter::default();
+        for pieces in self.parts.iter().take(part) {
+            splitter.skip();
+            for (piece, goes_on, _) in pieces.iter().filter(|(_, _, is_unmasked)| !is_unmasked) {
+                splitter.push(piece, *goes_on);
+            }
+        }
+        splitter.end()
+    }
+
     /// The lines of a part, from 1, and those of the text without masks. Lines of an effect are marked as in a diff; a document may
     /// have a list.
     pub(super) fn lines(&self, part: usize, is_effect: bool) -> (Vec<Line>, Vec<Line>) {
@@ -515,23 +554,6 @@ impl<'t> Parts<'t> {
         };
         (masked.into_iter().map(line).collect(), unmasked.into_iter().map(line).collect())
     }
-}
-
-pub(super) fn mark(line: &str) -> &'static str {
-    match line.as_bytes() {
-        [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => "file",
-        [b'+', ..] => "new",
-        [b'-', ..] => "old",
-        [b'@', b'@', ..] => "hunk",
-        _ => "",
-    }
-}
-
-/// A text in which nothing deceives.
-pub(super) fn without_marks(text: &str) -> String {
-    let marked = quoted(text);
-    let plain = marked.split('\n').map(|line| line.strip_prefix(QUOTE_MARK).unwrap_or(line));
-    plain.collect::<Vec<_>>().join("\n")
 }
 
 /// Answers an ask with what a form says.
@@ -563,7 +585,7 @@ async fn decide(
             };
             let status = super::super::envelope::status(error.kind);
             let error = Some(format!("{}.{hint}", error.message));
-            let tried = Tried { part: usize::MAX, with_past: false, text, edited, error };
+            let tried = Tried { part: usize::MAX, text, edited, error, ..Tried::default() };
             Ok(page(status, &ask_page(visitor, membership, (&ask, &shown), tried).await?))
         }
     }

@@ -73,7 +73,7 @@ impl Visitor<'_> {
 pub(super) fn sentence(error: &ToolError) -> String {
     let hint = error.hint.as_ref().map(|hint| format!(" {hint}.")).unwrap_or_default();
     let message = format!("{}.{hint}", error.message.trim_end_matches('.'));
-    super::asks::without_marks(&message)
+    super::marks::without_marks(&message)
 }
 
 /// Whether the person may change records.

@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, visible_line};
 use toolhost_store::Role;
 
-use super::asks::without_marks;
+use super::asks::{Line, Parts};
 use super::calls::{Called, sentence};
+use super::marks::{mark, without_marks};
 use super::route::{Made, Route, Wanted};
+use super::split::{SPLIT, Split};
 use super::visitor::{Membership, Visitor};
 use super::{Place, encoded, page, see};
 use crate::http::envelope;
@@ -90,8 +92,12 @@ struct ChangesPage<'a> {
     place: Place<'a>,
     address: String,
     audit: String,
-    /// Lines of the difference to the last commit, with how each is marked.
-    lines: Vec<(&'static str, String)>,
+    /// Lines of a part of the difference to the last commit.
+    lines: Vec<Line>,
+    /// The part side by side, if that is shown.
+    split: Option<Split>,
+    part: usize,
+    parts: usize,
     /// Files that git does not know yet, and where each is.
     new: Vec<(String, String)>,
     error: Option<String>,
@@ -279,13 +285,14 @@ fn changes(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
         let found = visitor.read(&membership, "git.diff", json!({})).await.map_err(|error| sentence(&error));
-        let (lines, error, is_cut) = match &found {
-            Ok(found) => {
-                let lines = text(found, "diff").lines().map(|line| (super::asks::mark(line), without_marks(line)));
-                (lines.collect(), None, found.get("truncated") == Some(&Value::Bool(true)))
-            }
-            Err(error) => (Vec::new(), Some(error.clone()), false),
+        let (diff, error, is_cut) = match &found {
+            Ok(found) => (text(found, "diff"), None, found.get("truncated") == Some(&Value::Bool(true))),
+            Err(error) => ("", Some(error.clone()), false),
         };
+        let parts = Parts::of(diff, "");
+        let part = wanted.asked("part").and_then(|part| part.parse().ok()).unwrap_or(1).clamp(1, parts.count());
+        let split = (wanted.asked("view") == Some(SPLIT)).then(|| parts.split(part));
+        let lines = parts.lines(part, true).0;
         let status = visitor.read(&membership, "git.status", json!({})).await.unwrap_or_default();
         let is_new = |file: &&Value| text(file, "unstaged") == "?" || text(file, "staged") == "?";
         let new = items(&status, "files").iter().filter(is_new).map(|file| {
@@ -295,7 +302,10 @@ fn changes(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let new = new.collect();
         let (place, address) = (place(&visitor, &membership), membership.path(SECTION));
         let audit = membership.path("audit");
-        Ok(page(StatusCode::OK, &ChangesPage { place, address, audit, lines, new, error, is_cut }))
+        Ok(page(
+            StatusCode::OK,
+            &ChangesPage { place, address, audit, lines, split, part, parts: parts.count(), new, error, is_cut },
+        ))
     })
 }
 
@@ -321,7 +331,7 @@ fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             place: place(&visitor, &membership),
             address: membership.path(&format!("files/undo/{}", encoded(call))),
             call: page_of_call,
-            lines: lines.map(|line| (super::asks::mark(line), without_marks(line))).collect(),
+            lines: lines.map(|line| (mark(line), without_marks(line))).collect(),
             folders: undo.folders.iter().map(|folder| visible_line(folder)).collect(),
             conflicts: undo
                 .conflicts

@@ -333,8 +333,9 @@ fn artifact(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let back = (membership.path("plan/artifacts"), "All artifacts");
         let title = words(kind);
         let place = membership.place(&visitor, PLAN);
-        let whole = TextPage::of(place, (&title, &about), back, query, (text(&data, "content"), wanted.asked("part")));
-        Ok(page(StatusCode::OK, &whole))
+        let content = text(&data, "content");
+        let whole = TextPage::of(place, (&title, &about), back, query, (content, wanted.asked("part")));
+        Ok(page(StatusCode::OK, &whole.or_markdown(content, wanted.asked("view"))))
     })
 }
 

@@ -9,7 +9,7 @@ use toolhost_contract::{ErrorKind, ToolError, visible_line};
 use toolhost_host::{Decide, Person, Profile, Registered, rule_id, rule_number, rule_words};
 use toolhost_store::{Permit, Role};
 
-use super::asks::without_marks;
+use super::marks::without_marks;
 use super::route::{Made, Route, Wanted};
 use super::text::When;
 use super::visitor::{Membership, PLACE, Visitor};

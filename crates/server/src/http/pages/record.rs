@@ -8,7 +8,6 @@ use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
-use toolhost_contract::cursor::number_cursor;
 use toolhost_contract::{ErrorKind, ToolError, visible_json};
 use toolhost_records::{Kind, RecordId};
 
@@ -22,6 +21,9 @@ use crate::http::envelope;
 /// Most of a field on the page of its record; the rest is on a page of its own.
 const FIELD_LINES_MAX: usize = 200;
 const FIELD_BYTES_MAX: usize = 32 * 1024;
+/// Levels of the headings that fields and comments stand below.
+const FIELD_LEVEL: usize = 2;
+const COMMENT_LEVEL: usize = 3;
 /// Most items of a field that is a list.
 const ITEMS_MAX: usize = 200;
 /// Most of a version.
@@ -37,6 +39,7 @@ const ELSEWHERE: &[&str] = &[
     "holder",
     "comments",
     "documents",
+    "referredBy",
     "createdAtMs",
     "updatedAtMs",
     "title",
@@ -100,6 +103,8 @@ struct FieldShown {
     label: String,
     name: String,
     text: Shown,
+    /// Where the text is as it was written; empty where it is so here.
+    source: String,
     when: Option<When>,
     items: Vec<Link>,
 }
@@ -121,6 +126,7 @@ struct Comment {
     when: When,
     text: Shown,
     address: String,
+    source: String,
 }
 
 struct Version {
@@ -259,6 +265,7 @@ async fn shown(
         let (about, query) = (words(field), format!("field={}&", encoded(field)));
         let back = (address, "The record");
         let whole = TextPage::of(place, (&title, &about), back, query, (text, wanted.asked("part")));
+        let whole = whole.or_markdown(text, wanted.asked("view"));
         return Ok(page(StatusCode::OK, &whole));
     }
     let whole = Value::Object(record);
@@ -286,7 +293,7 @@ async fn shown(
             updated: at("updatedAtMs"),
             criteria: criteria(&whole, id.kind == Kind::Ticket && can_edit(membership)),
             fields: fields(visitor, membership, &whole),
-            refers: refers(visitor, membership, id, &whole).await?,
+            refers: refers(membership, &whole),
             comments: comments.collect(),
             has_comments: id.kind == Kind::Ticket,
             older: versions.last().map(|last| last.number).filter(|number| *number > 1),
@@ -329,6 +336,7 @@ fn criteria(record: &Value, can_tick: bool) -> Vec<Criterion> {
 
 fn fields(visitor: &Visitor<'_>, membership: &Membership, record: &Value) -> Vec<FieldShown> {
     let Some(all) = record.as_object() else { return Vec::new() };
+    let own = text(record, "id");
     let wanted = all.iter().filter(|(name, value)| {
         let is_empty = value.is_null() || value == &&json!("") || value == &&json!([]) || value == &&json!({});
         !ELSEWHERE.contains(&name.as_str()) && !is_empty
@@ -338,6 +346,7 @@ fn fields(visitor: &Visitor<'_>, membership: &Membership, record: &Value) -> Vec
             label: name(&words(field)),
             name: encoded(field),
             text: Shown::default(),
+            source: String::new(),
             when: None,
             items: Vec::new(),
         };
@@ -346,7 +355,10 @@ fn fields(visitor: &Visitor<'_>, membership: &Membership, record: &Value) -> Vec
                 shown.when = Some(When::of(visitor, at.as_i64().unwrap_or_default()));
             }
             Value::String(text) if RecordId::parse(text).is_some() => shown.items = vec![link(membership, text)],
-            Value::String(text) => shown.text = Shown::of(text, FIELD_LINES_MAX, FIELD_BYTES_MAX),
+            Value::String(text) => {
+                shown.text = Shown::markdown(text, FIELD_LEVEL, FIELD_LINES_MAX, FIELD_BYTES_MAX);
+                shown.source = shown.text.source_of(&format!("{}?field={}", address(membership, own), shown.name));
+            }
             Value::Array(items) if items.iter().all(Value::is_string) => {
                 let texts = items.iter().filter_map(Value::as_str).take(ITEMS_MAX);
                 shown.items = texts.map(|text| link(membership, text)).collect();
@@ -361,49 +373,50 @@ fn fields(visitor: &Visitor<'_>, membership: &Membership, record: &Value) -> Vec
     shown.collect()
 }
 
-/// What refers to the record, as far as tools answer it.
-async fn refers(
-    visitor: &Visitor<'_>,
-    membership: &Membership,
-    id: RecordId,
-    record: &Value,
-) -> Result<Vec<Group>, ToolError> {
-    let group = |label, ids: Vec<&str>| Group {
-        label,
-        links: ids.into_iter().take(ITEMS_MAX).map(|id| link(membership, id)).collect(),
-    };
-    let mut groups = Vec::new();
-    let documents = listed(record, "documents").0.iter().map(|paper| text(paper, "id")).collect();
-    groups.push(group("Documents", documents));
-    let (tool, list) = match id.kind {
-        Kind::Requirement => ("requirement.list", "requirements"),
-        Kind::Feature => ("feature.list", "items"),
-        _ => return Ok(only_full(groups)),
-    };
-    // The page that begins with this record, and has nothing else.
-    let mut arguments = json!({ "limit": 1, "iteration": record.get("iteration").cloned().unwrap_or(0.into()) });
-    if let Some(cursor) = number_cursor((id.number > 1).then(|| id.number - 1)) {
-        arguments["cursor"] = cursor.into();
+/// What refers to the record, a group for each kind. A ticket is told its documents instead; its comments stand on its page.
+fn refers(membership: &Membership, record: &Value) -> Vec<Group> {
+    let documents = listed(record, "documents").0.iter().map(|paper| text(paper, "id"));
+    let mut kinds: BTreeMap<Kind, Vec<Link>> = BTreeMap::new();
+    for id in texts(record, "referredBy").chain(documents).take(ITEMS_MAX) {
+        if let Some(known) = RecordId::parse(id) {
+            kinds.entry(known.kind).or_default().push(link(membership, id));
+        }
     }
-    let page = visitor.read(membership, tool, arguments).await?;
-    let own = listed(&page, list).0.iter().find(|one| text(one, "id") == id.to_string());
-    for (label, field) in [("Features", "relatedFeatures"), ("Tasks", "assignedToTasks"), ("Components", "components")]
-    {
-        groups.push(group(label, own.into_iter().flat_map(|own| texts(own, field)).collect()));
-    }
-    Ok(only_full(groups))
+    kinds.into_iter().map(|(kind, links)| Group { label: plural(kind), links }).collect()
 }
 
-fn only_full(groups: Vec<Group>) -> Vec<Group> {
-    groups.into_iter().filter(|group| !group.links.is_empty()).collect()
+/// What several records of a kind are called.
+fn plural(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Persona => "Personas",
+        Kind::Iteration => "Iterations",
+        Kind::Requirement => "Requirements",
+        Kind::Feature => "Features",
+        Kind::Component => "Components",
+        Kind::Design => "Designs",
+        Kind::Milestone => "Milestones",
+        Kind::Task => "Tasks",
+        Kind::Artifact => "Artifacts",
+        Kind::Ticket => "Tickets",
+        Kind::Comment => "Comments",
+        Kind::Document => "Documents",
+        Kind::Insight => "Insights",
+        Kind::Issue => "Issues",
+        Kind::Learning => "Learnings",
+        Kind::Decision => "Decisions",
+        Kind::Pattern => "Patterns",
+    }
 }
 
 fn comment(visitor: &Visitor<'_>, membership: &Membership, one: &Value) -> Comment {
+    let address = address(membership, text(one, "id"));
+    let content = Shown::markdown(text(one, "content"), COMMENT_LEVEL, FIELD_LINES_MAX, FIELD_BYTES_MAX);
     Comment {
         author: format!("{} ({})", name(text(one, "author")), name(text(one, "authorKind"))),
         when: When::of(visitor, one.get("createdAtMs").and_then(Value::as_i64).unwrap_or_default()),
-        text: Shown::of(text(one, "content"), FIELD_LINES_MAX, FIELD_BYTES_MAX),
-        address: address(membership, text(one, "id")),
+        source: content.source_of(&format!("{address}?field=content")),
+        text: content,
+        address,
     }
 }
 

@@ -19,8 +19,8 @@ use super::route::{Route, Wanted};
 use super::sign_in::{Door, ELSEWHERE, LOGIN, LOGOUT, Opened, SignIn, no_link};
 use super::visitor::Visitor;
 use super::{
-    STATIC, access, asks, audit, batch, board, builder, file, files, multipart, plan, policy, problem, projects,
-    record, search, sessions, terminals,
+    STATIC, access, asks, audit, batch, board, builder, clients, file, files, models, multipart, plan, policy, problem,
+    projects, record, search, sessions, terminals,
 };
 use crate::http::connections::Address;
 use crate::http::ends::Ends;
@@ -56,6 +56,8 @@ const ROUTES: &[&[Route]] = &[
     audit::ROUTES,
     policy::ROUTES,
     access::ROUTES,
+    clients::ROUTES,
+    models::ROUTES,
     sessions::ROUTES,
     board::ROUTES,
     record::ROUTES,
@@ -131,7 +133,13 @@ impl Pages {
     ) -> Result<Wanted, Response<Body>> {
         let query = query_of(parts.uri.query().unwrap_or_default()).map_err(|error| failed(&error, None))?;
         if only_looks(parts) {
-            return Ok(Wanted { path, query, form: None, files: BTreeMap::new() });
+            return Ok(Wanted {
+                path,
+                query,
+                form: None,
+                server: self.door.server(&parts.headers),
+                files: BTreeMap::new(),
+            });
         }
         if !self.door.sent_by_own_page(&parts.headers) {
             let error = ToolError::new(ErrorKind::Security, "This form was not sent by a page of this server.")
@@ -143,14 +151,20 @@ impl Pages {
             let most = builder::UPLOAD_BYTES_MAX.min(self.limits.body_bytes);
             let body = whole(&HttpLimits { body_bytes: most, ..self.limits }, body).await?;
             let sent = multipart::parse(&body, boundary).map_err(|error| failed(&error, None))?;
-            return Ok(Wanted { path, query, form: Some(sent.fields), files: sent.files });
+            return Ok(Wanted {
+                path,
+                query,
+                form: Some(sent.fields),
+                server: self.door.server(&parts.headers),
+                files: sent.files,
+            });
         }
         let limits = HttpLimits { body_bytes: FORM_BYTES_MAX.min(self.limits.body_bytes), ..self.limits };
         let body = whole(&limits, body).await?;
         let text = std::str::from_utf8(&body)
             .map_err(|_| failed(&ToolError::new(ErrorKind::Validation, "The form is no text."), None))?;
         let form = query_of(text).map_err(|error| failed(&error, None))?;
-        Ok(Wanted { path, query, form: Some(form), files: BTreeMap::new() })
+        Ok(Wanted { path, query, form: Some(form), server: self.door.server(&parts.headers), files: BTreeMap::new() })
     }
 
     /// A link that signs somebody in, looked at or used up.

@@ -224,9 +224,13 @@ impl Door {
     /// The page where people sign in.
     pub(crate) fn ask(&self, status: StatusCode, headers: &HeaderMap, login: Option<&Login>) -> Response<Body> {
         let place = Place::of(login.map(|login| &*login.user));
+        page(status, &LoginPage { place, openid: self.openid.is_some(), server: self.server(headers) })
+    }
+
+    /// The server, as whoever asks names it.
+    pub(crate) fn server(&self, headers: &HeaderMap) -> String {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
-        let server = format!("{}://{host}", if self.sign_in.is_tls { "https" } else { "http" });
-        page(status, &LoginPage { place, openid: self.openid.is_some(), server })
+        format!("{}://{host}", if self.sign_in.is_tls { "https" } else { "http" })
     }
 
     /// The page where people sign in, instead of one that only they may see: they come back to it.

@@ -6,7 +6,10 @@ use askama::Template;
 use toolhost_contract::visible_line;
 
 use super::Place;
-use super::asks::{Line, Parts, mark, without_marks};
+use super::asks::{Line, Parts};
+use super::markdown::Markdown;
+use super::marks::{mark, without_marks};
+use super::split::{SPLIT, Split};
 use super::visitor::Visitor;
 
 /// Longest title or name on a page, characters.
@@ -39,10 +42,16 @@ impl When {
     }
 }
 
-/// A text as lines of a page.
-#[derive(Default)]
+/// The view of a text that shows it as it was written.
+const SOURCE: &str = "text";
+
+/// A text on a page: its lines, or what its Markdown means.
+#[derive(Default, Template)]
+#[template(path = "words.html")]
 pub(super) struct Shown {
     pub(super) lines: Vec<Line>,
+    /// What the beginning means, of a text that may be Markdown and has marks of it.
+    pub(super) markdown: Option<Markdown>,
     /// Whether the text goes on.
     pub(super) is_cut: bool,
 }
@@ -59,7 +68,23 @@ impl Shown {
         let is_diff = beginning.lines().any(|line| line.starts_with("@@ "));
         let line = |line: &str| Line { class: if is_diff { mark(line) } else { "" }, text: without_marks(line) };
         let lines = if beginning.is_empty() { Vec::new() } else { beginning.split('\n').map(line).collect() };
-        Self { lines, is_cut: end < text.len() }
+        Self { lines, markdown: None, is_cut: end < text.len() }
+    }
+
+    /// The beginning of a text that may be Markdown, below a heading of this level. A diff is shown as one.
+    pub(super) fn markdown(text: &str, level: usize, lines_max: usize, bytes_max: usize) -> Self {
+        let shown = Self::of(text, lines_max, bytes_max);
+        let is_diff = shown.lines.iter().any(|line| line.class == "hunk");
+        let beginning: String = text.split_inclusive('\n').take(shown.lines.len()).collect();
+        let beginning = &beginning[..beginning.floor_char_boundary(bytes_max)];
+        let markdown = if is_diff { None } else { Markdown::of(beginning, level) };
+        Self { markdown, ..shown }
+    }
+
+    /// The address of the page that has the text as it was written; empty where this one does.
+    pub(super) fn source_of(&self, address: &str) -> String {
+        let mark = if address.contains('?') { '&' } else { '?' };
+        if self.markdown.is_some() { format!("{address}{mark}view={SOURCE}") } else { String::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -81,6 +106,12 @@ pub(super) struct TextPage<'a> {
     lines: Vec<Line>,
     part: usize,
     parts: usize,
+    /// What the whole text means, if that is shown.
+    markdown: Option<Markdown>,
+    /// The part as a diff side by side, if that is shown.
+    split: Option<Split>,
+    /// Where it is shown the other way, and what that is called.
+    other: Option<(String, &'static str)>,
 }
 
 impl<'a> TextPage<'a> {
@@ -96,7 +127,37 @@ impl<'a> TextPage<'a> {
         let part = part.and_then(|part| part.parse().ok()).unwrap_or(1).clamp(1, parts.count());
         let is_diff = text.lines().any(|line| line.starts_with("@@ "));
         let lines = parts.lines(part, is_diff).0;
-        Self { place, title, about: name(about), back, query, lines, part, parts: parts.count() }
+        let (about, parts) = (name(about), parts.count());
+        Self { place, title, about, back, query, lines, part, parts, markdown: None, split: None, other: None }
+    }
+
+    /// The page, of a text that may be a diff: side by side if that is asked for.
+    pub(super) fn or_split(mut self, text: &str, view: Option<&str>) -> Self {
+        let parts = Parts::of(text, "");
+        if !parts.has_diff() {
+            return self;
+        }
+        if view == Some(SPLIT) {
+            self.other = Some((format!("?{}part={}", self.query, self.part), "One below the other"));
+            self.query.push_str(&format!("view={SPLIT}&"));
+            self.split = Some(parts.split(self.part));
+        } else {
+            self.other = Some((format!("?{}part={}&view={SPLIT}", self.query, self.part), "Side by side"));
+        }
+        self
+    }
+
+    /// The page, of a text that may be Markdown: what it means, unless it is asked for as it was written.
+    pub(super) fn or_markdown(mut self, text: &str, view: Option<&str>) -> Self {
+        let Some(markdown) = Markdown::of(text, 1) else { return self };
+        if view == Some(SOURCE) {
+            self.other = Some((format!("?{}", self.query.trim_end_matches('&')), "As Markdown"));
+            self.query.push_str(&format!("view={SOURCE}&"));
+        } else {
+            self.other = Some((format!("?{}view={SOURCE}", self.query), "As text"));
+            (self.markdown, self.parts) = (Some(markdown), 1);
+        }
+        self
     }
 }
 

@@ -10,9 +10,9 @@ use toolhost_builder::refs::Object;
 use toolhost_contract::{ErrorKind, Redactor, ToolError, visible_line};
 use toolhost_store::{Role, SessionRow, StepRow};
 
-use super::super::asks::without_marks;
+use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
-use super::super::text::When;
+use super::super::text::{Shown, When};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see};
 use super::changes::{change_path, status_words};
@@ -39,6 +39,8 @@ const SESSIONS_SHOWN: usize = 10;
 const STEPS_MAX: i64 = 200;
 /// Characters of one text of a talk, and of a part of the prompt.
 const SAID_CHARS_MAX: usize = 20_000;
+/// The level of the heading that a talk stands below.
+const SAID_LEVEL: usize = 1;
 
 #[derive(Template)]
 #[template(path = "builder/assistant.html")]
@@ -230,6 +232,8 @@ struct ChatPage<'a> {
     place: Place<'a>,
     title: String,
     address: String,
+    /// The page of the session with all of its steps.
+    session: String,
     state: &'static str,
     model: String,
     target: Option<(String, String)>,
@@ -250,7 +254,9 @@ struct Message {
     class: &'static str,
     who: &'static str,
     when: When,
-    text: String,
+    text: Shown,
+    /// The name of its step.
+    step: String,
 }
 
 /// A part of what the model was told at the beginning.
@@ -310,6 +316,7 @@ async fn chat_page(
             place: place(visitor, membership),
             title: visible_line(&row.title.replace('\n', " ")),
             address,
+            session: membership.path(&format!("sessions/{}", encoded(id))),
             state: state_words(&row),
             model: visible_line(&row.model),
             target: target.map(|object| (membership.object_path(&object), visible_line(&object.to_string()))),
@@ -358,7 +365,12 @@ fn message(step: &StepRow) -> Option<Message> {
     } else {
         return None;
     };
-    Some(Message { class, who, when: When::on(step.at_ms), text: bounded(&text) })
+    let text = cut(&text);
+    let text = match class {
+        "call" => Shown::of(&text, usize::MAX, usize::MAX),
+        _ => Shown::markdown(&text, SAID_LEVEL, usize::MAX, usize::MAX),
+    };
+    Some(Message { class, who, when: When::on(step.at_ms), text, step: encoded(&step.step) })
 }
 
 /// The summary of a reply. The rest of one that is JSON is a change set, which has a page of its own.
@@ -375,12 +387,17 @@ fn summary(text: &str) -> String {
 
 /// A text as a page shows it, without what looks like a secret.
 fn bounded(text: &str) -> String {
+    without_marks(&cut(text))
+}
+
+/// The beginning of a text, without what looks like a secret.
+fn cut(text: &str) -> String {
     let mut text = text.to_owned();
     Redactor::default().redact(&mut text);
     let mut chars = text.chars();
     let cut: String = chars.by_ref().take(SAID_CHARS_MAX).collect();
     let more = if chars.next().is_some() { "\n[… the rest is left out here]" } else { "" };
-    without_marks(&cut) + more
+    cut + more
 }
 
 /// What the model was told at the beginning: its instructions, and the first messages.

@@ -12,14 +12,15 @@ use toolhost_builder::refs::Object;
 use toolhost_contract::{CONFIRM_SOURCE, ErrorKind, ToolError, visible_json, visible_line};
 use toolhost_store::Role;
 
-use super::super::asks::without_marks;
+use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
+use super::super::split::{SPLIT, Split};
 use super::super::text::When;
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see};
 use super::changes::{change_path, status_words};
 use super::picture::{Picture, Side};
-use super::text::TextPart;
+use super::text::{TextPart, split};
 use super::{call, encoded, place, said, work};
 use crate::http::{ChangePreview, envelope};
 
@@ -60,6 +61,8 @@ struct ChangePage<'a> {
     /// Whether some are left out of the preview.
     is_part: bool,
     objects: Vec<ObjectRow>,
+    /// Where the diffs are shown the other way, and what that is called.
+    view: (String, &'static str),
     /// Objects that are not shown.
     more: usize,
     deletes: Vec<DeleteRow>,
@@ -116,6 +119,8 @@ struct ObjectRow {
 struct FileRow {
     path: String,
     text: TextPart,
+    /// The same side by side, if that is shown.
+    split: Option<Split>,
 }
 
 /// A value of the graph that is not as it was.
@@ -136,7 +141,8 @@ fn one(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let membership = visitor.membership(wanted.part("project")).await?;
         let id = wanted.part("change").to_owned();
         let Some(form) = &wanted.form else {
-            let tried = Tried { operations: chosen(&wanted.query), ..Tried::default() };
+            let is_split = wanted.asked("view") == Some(SPLIT);
+            let tried = Tried { operations: chosen(&wanted.query), is_split, ..Tried::default() };
             return shown(&visitor, &membership, &id, tried).await;
         };
         match decided(&visitor, &membership, &id, form).await {
@@ -150,6 +156,7 @@ fn one(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                     confirmed: confirmed(form),
                     unconfirmed: unconfirmed.collect(),
                     error: Some(error),
+                    is_split: false,
                 };
                 shown(&visitor, &membership, &id, tried).await
             }
@@ -165,6 +172,8 @@ struct Tried {
     /// Deletes that the package named.
     unconfirmed: BTreeSet<String>,
     error: Option<ToolError>,
+    /// Whether diffs are shown side by side.
+    is_split: bool,
 }
 
 /// The operations that a form or an address chooses; `None` is all.
@@ -294,8 +303,9 @@ fn change_page<'a>(
             .iter()
             .take(SHOWN_MAX)
             .enumerate()
-            .map(|one| object_row(membership, &preview.diff, one))
+            .map(|one| object_row(membership, &preview.diff, one, tried.is_split))
             .collect(),
+        view: other_view(tried),
         more: preview.diff.len().saturating_sub(SHOWN_MAX),
         deletes: if is_open && may { deletes.into_iter().map(delete).collect() } else { Vec::new() },
         digest: preview.digest()?,
@@ -303,6 +313,16 @@ fn change_page<'a>(
         can_discard: (is_open || set.status == "blocked") && may,
         is_viewer: !may && is_open,
     })
+}
+
+/// The address that shows the same operations with their diffs the other way.
+fn other_view(tried: &Tried) -> (String, &'static str) {
+    let chosen = tried.operations.iter().flatten().map(|position| format!("&op.{position}=1")).collect::<String>();
+    let chosen = if tried.operations.is_some() { format!("&chosen=1{chosen}") } else { chosen };
+    match tried.is_split {
+        true => (format!("?view=unified{chosen}"), "One below the other"),
+        false => (format!("?view={SPLIT}{chosen}"), "Side by side"),
+    }
 }
 
 impl FoundRow {
@@ -362,7 +382,12 @@ fn operations(body: &Value, chosen: Option<&[i64]>) -> Vec<OperationRow> {
     parsed.iter().enumerate().map(row).collect()
 }
 
-fn object_row(membership: &Membership, all: &[ObjectDiff], (number, diff): (usize, &ObjectDiff)) -> ObjectRow {
+fn object_row(
+    membership: &Membership,
+    all: &[ObjectDiff],
+    (number, diff): (usize, &ObjectDiff),
+    is_split: bool,
+) -> ObjectRow {
     let (change, sign) = match diff.change {
         Change::Added => ("added", "+"),
         Change::Modified => ("changed", "~"),
@@ -392,6 +417,7 @@ fn object_row(membership: &Membership, all: &[ObjectDiff], (number, diff): (usiz
             .map(|file| FileRow {
                 path: visible_line(&format!("{} ({})", file.path, file.part.as_str())),
                 text: TextPart::of_diff(&file.unified),
+                split: is_split.then(|| split(&file.unified)),
             })
             .collect(),
         before: sides.and_then(|(diff, [before, _])| drawn(before, Side::Before(diff), "before")),

@@ -3,11 +3,14 @@
 use askama::Template;
 use toolhost_contract::Redactor;
 
-use super::super::asks::{mark, without_marks};
+use super::super::marks::{mark, without_marks};
+use super::super::split::{Split, Splitter};
 
 /// Most lines and bytes of a text on one page.
 const LINES_MAX: usize = 2000;
 const PART_BYTES_MAX: usize = 256 * 1024;
+/// What is said where a diff goes on.
+const REST: &str = "[... the rest of the diff is left out here ...]";
 /// The longest piece of a line, bytes.
 const PIECE_BYTES_MAX: usize = 4096;
 
@@ -95,13 +98,29 @@ impl TextPart {
                 lines.push(TextLine { number: None, class, text: without_marks(piece) });
             }
             if lines.len() >= LINES_MAX || bytes > PART_BYTES_MAX {
-                let text = "[... the rest of the diff is left out here ...]".to_owned();
-                lines.push(TextLine { number: None, class: "hunk", text });
+                lines.push(TextLine { number: None, class: "hunk", text: REST.to_owned() });
                 break;
             }
         }
         Self { lines, part: 1, parts: 1, address: String::new() }
     }
+}
+
+/// The same diff side by side, as far as [`TextPart::of_diff`] shows it.
+pub(super) fn split(unified: &str) -> Split {
+    let (mut splitter, mut bytes, mut lines) = (Splitter::default(), 0, 0);
+    for line in unified.trim_end_matches('\n').split('\n') {
+        let mut pieces = pieces(line).into_iter().peekable();
+        while let Some(piece) = pieces.next() {
+            bytes += piece.len();
+            lines += 1;
+            splitter.push(piece, pieces.peek().is_some());
+        }
+        if lines >= LINES_MAX || bytes > PART_BYTES_MAX {
+            return splitter.end_with(REST);
+        }
+    }
+    splitter.end()
 }
 
 /// A line in pieces that are short enough.

@@ -8,12 +8,15 @@ use serde_json::Value;
 use toolhost_contract::visible_json;
 use toolhost_store::StepRow;
 
+use crate::http::pages::split::Split;
 use crate::http::pages::text::{Shown, When, count, dollars, duration, name};
 use crate::http::pages::visitor::Visitor;
 
 /// Most of a message on the page; the rest is on the page of its step.
 const SAID_LINES_MAX: usize = 200;
 const SAID_BYTES_MAX: usize = 16 * 1024;
+/// The level of the heading that a message stands below.
+const SAID_LEVEL: usize = 3;
 /// Most of the arguments or the answer of a call.
 const CALL_LINES_MAX: usize = 60;
 const CALL_BYTES_MAX: usize = 6 * 1024;
@@ -29,6 +32,8 @@ pub(super) struct Item {
     pub(super) sentence: String,
     pub(super) is_bad: bool,
     pub(super) text: Shown,
+    /// The same side by side, of a diff that is to be shown so.
+    pub(super) split: Option<Split>,
     /// What a call was asked with.
     pub(super) asked: Shown,
     /// Calls of a turn that are not among the steps of this page.
@@ -45,8 +50,22 @@ impl Item {
             sentence: String::new(),
             is_bad: false,
             text: Shown::default(),
+            split: None,
             asked: Shown::default(),
             calls: Vec::new(),
+        }
+    }
+}
+
+impl Item {
+    pub(super) fn is_diff(&self) -> bool {
+        self.text.lines.iter().any(|line| line.class == "hunk")
+    }
+
+    /// Shows its diff side by side, if it has one.
+    pub(super) fn split(&mut self) {
+        if self.is_diff() {
+            self.split = Some(Split::of(self.text.lines.iter().map(|line| &*line.text)));
         }
     }
 }
@@ -83,7 +102,7 @@ pub(super) fn items(visitor: &Visitor<'_>, rows: &[StepRow]) -> Vec<Item> {
 
 fn item(visitor: &Visitor<'_>, row: &StepRow, asked: &BTreeMap<&str, &Value>, ended: &BTreeSet<&str>) -> Option<Item> {
     let (kind, turn) = kind_of(&row.step);
-    let said = |text: &str| Shown::of(text, SAID_LINES_MAX, SAID_BYTES_MAX);
+    let said = |text: &str| Shown::markdown(text, SAID_LEVEL, SAID_LINES_MAX, SAID_BYTES_MAX);
     Some(match kind {
         "open" => Item { text: said(text(&row.body, "goal")), ..Item::new(visitor, row, "person", "Goal") },
         "say" => Item { text: said(text(&row.body, "text")), ..Item::new(visitor, row, "person", "Message") },
@@ -111,7 +130,7 @@ fn item(visitor: &Visitor<'_>, row: &StepRow, asked: &BTreeMap<&str, &Value>, en
         "check" => {
             let bad = row.body.get("Bad")?;
             Item {
-                text: said(text(bad, "findings")),
+                text: Shown::of(text(bad, "findings"), SAID_LINES_MAX, SAID_BYTES_MAX),
                 is_bad: true,
                 sentence: format!("The answer was sent back: {}", name(text(bad, "code"))),
                 ..Item::new(visitor, row, "note", "Check")

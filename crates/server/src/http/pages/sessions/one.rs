@@ -15,6 +15,7 @@ use super::start::work;
 use super::{PART, State, address};
 use crate::http::envelope;
 use crate::http::pages::route::Wanted;
+use crate::http::pages::split::SPLIT;
 use crate::http::pages::text::{TextPage, When, count, dollars, duration, encoded, name};
 use crate::http::pages::visitor::{Membership, Visitor};
 use crate::http::pages::{Place, page, see};
@@ -36,6 +37,8 @@ struct SessionPage<'a> {
     id: String,
     facts: Vec<Fact>,
     items: Vec<Item>,
+    /// Where changes are shown the other way, and what that is called.
+    view: Option<(String, &'static str)>,
     earlier: Option<String>,
     /// Whether this is the newest page.
     is_newest: bool,
@@ -95,6 +98,15 @@ impl Can {
     }
 }
 
+/// How the session is looked at.
+#[derive(Clone, Copy, Default)]
+struct Look {
+    /// The step that the page ends before; `None` for the newest page.
+    before: Option<i64>,
+    /// Whether changes of files are shown side by side.
+    is_split: bool,
+}
+
 /// What somebody tried to say, to be shown to them again.
 #[derive(Default)]
 struct Tried {
@@ -108,7 +120,8 @@ pub(super) async fn answer(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Res
     let id = wanted.part("session");
     let Some(form) = &wanted.form else {
         let before = wanted.asked("before").and_then(|before| before.parse().ok());
-        return shown(visitor, &membership, id, before, StatusCode::OK, Tried::default()).await;
+        let look = Look { before, is_split: wanted.asked("view") == Some(SPLIT) };
+        return shown(visitor, &membership, id, look, StatusCode::OK, Tried::default()).await;
     };
     match act(visitor, &membership, id, form).await {
         Ok(address) => Ok(see(&address)),
@@ -120,7 +133,7 @@ pub(super) async fn answer(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Res
             let (error_said, error_all) = if is_said { (message, None) } else { (None, message) };
             let typed = form.get("text").map(|text| text.replace("\r\n", "\n")).unwrap_or_default();
             let tried = Tried { typed, error: error_all, said_error: error_said };
-            shown(visitor, &membership, id, None, envelope::status(error.kind), tried).await
+            shown(visitor, &membership, id, Look::default(), envelope::status(error.kind), tried).await
         }
     }
 }
@@ -169,14 +182,14 @@ async fn shown(
     visitor: &Visitor<'_>,
     membership: &Membership,
     id: &str,
-    before: Option<i64>,
+    look: Look,
     status: StatusCode,
     tried: Tried,
 ) -> Result<Response<Body>, ToolError> {
     let project = &membership.project;
     let row = project.sessions.get(project.id, id).await?;
     // What was written while the page was made is on the next one.
-    let before = before.unwrap_or(row.steps).clamp(0, row.steps);
+    let before = look.before.unwrap_or(row.steps).clamp(0, row.steps);
     let first = (before - STEPS_MAX).max(0);
     let rows = project.sessions.steps(project.id, id, first - 1, before - first).await?;
     let opening = match rows.first() {
@@ -190,6 +203,12 @@ async fn shown(
         left: visitor.time_left(ask.expires_at_ms),
     });
     let address = address(membership, id);
+    let mut items = items(visitor, &rows);
+    let is_diff = items.iter().any(Item::is_diff);
+    if look.is_split {
+        items.iter_mut().for_each(Item::split);
+    }
+    let part = if look.before.is_some() { format!("before={before}&") } else { String::new() };
     Ok(page(
         status,
         &SessionPage {
@@ -198,8 +217,15 @@ async fn shown(
             state: State::of(&row),
             id: name(&row.id),
             facts: facts(visitor, membership, &row, &opening.unwrap_or_default()),
-            items: items(visitor, &rows),
-            earlier: (first > 0).then(|| format!("{address}?before={first}")),
+            items,
+            view: is_diff.then(|| match look.is_split {
+                true => (format!("{address}?{part}view=unified"), "Changes one below the other"),
+                false => (format!("{address}?{part}view={SPLIT}"), "Changes side by side"),
+            }),
+            earlier: (first > 0).then(|| {
+                let view = if look.is_split { format!("&view={SPLIT}") } else { String::new() };
+                format!("{address}?before={first}{view}")
+            }),
             is_newest: before == row.steps,
             waits: waits.collect(),
             can: Can::of(membership, &row),
@@ -255,14 +281,18 @@ pub(super) async fn step(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respo
     let found = project.sessions.step(project.id, id, step).await?.ok_or_else(missing)?;
     let (title, text) = whole(&found).ok_or_else(missing)?;
     let back = (address(&membership, id), "The session");
-    let text = TextPage::of(
+    let shown = TextPage::of(
         membership.place(visitor, PART),
         (title, &format!("Step {step}")),
         back,
         String::new(),
         (&text, wanted.asked("part")),
     );
-    Ok(page(StatusCode::OK, &text))
+    // What a tool has answered may be anything, and is shown as it is.
+    let is_said = matches!(kind_of(step).0, "open" | "say" | "turn");
+    let view = wanted.asked("view");
+    let shown = if is_said { shown.or_markdown(&text, view) } else { shown.or_split(&text, view) };
+    Ok(page(StatusCode::OK, &shown))
 }
 
 /// What a step says, whole. `None` for steps that only the agent reads.
