@@ -59,6 +59,7 @@ mod serve;
 mod serve_events;
 mod serve_killed;
 mod serve_lasts;
+mod serve_limits;
 mod serve_pages;
 mod serve_tls;
 mod serve_work;

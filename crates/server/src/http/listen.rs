@@ -29,6 +29,7 @@ use super::mcp::Doors;
 use super::metrics::Metrics;
 use super::oauth::{METADATA, Oauth};
 use super::pages::Pages;
+use super::proxies::TrustedProxies;
 use super::routes::{Asked, Input, Method, PREFIX, PROJECT, Route, admit_project, no_project};
 use super::token::Right;
 use super::visitors::Visitors;
@@ -48,6 +49,7 @@ struct Server {
     authenticator: Authenticator,
     oauth: Option<Arc<Oauth>>,
     visitors: Arc<Visitors>,
+    proxies: TrustedProxies,
     pages: Option<Arc<Pages>>,
     doors: Doors,
     limits: HttpLimits,
@@ -71,6 +73,7 @@ pub async fn serve(serving: Serving, listener: impl Listener, stop: Cancellation
         authenticator: Authenticator::new(&serving, oauth.clone()),
         oauth,
         visitors,
+        proxies: serving.proxies.clone(),
         pages,
         doors: Doors::new(&serving, life.child_token()),
         projects: serving.projects,
@@ -156,9 +159,13 @@ fn router(server: &Arc<Server>) -> Router {
         .route("/healthz", get(|| async { envelope::json_response(StatusCode::OK, r#"{"ok":true}"#.to_owned()) }))
         .route("/readyz", get(move || is_ready(Arc::clone(&ready))))
         .fallback(|| async { nothing_here() })
-        .layer(axum::middleware::from_fn(move |request: Request, next: axum::middleware::Next| {
+        .layer(axum::middleware::from_fn(move |mut request: Request, next: axum::middleware::Next| {
             let server = Arc::clone(&visited);
             async move {
+                if let Some(Address(peer)) = request.extensions().get().copied() {
+                    let client = server.proxies.client(peer, request.headers());
+                    request.extensions_mut().insert(Address(client));
+                }
                 match server.visitors.check(request.method(), request.uri(), request.headers()) {
                     Ok(()) => next.run(request).await,
                     Err(error) => envelope::problem(&error),

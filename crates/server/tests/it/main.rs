@@ -26,6 +26,7 @@ mod openid;
 mod pages;
 mod project_pages;
 mod record_pages;
+mod proxies;
 mod rig;
 mod session_pages;
 mod strangers;
