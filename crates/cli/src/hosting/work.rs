@@ -172,7 +172,11 @@ fn revision(files: &Files) -> String {
 }
 
 fn unzipped(zip: &[u8]) -> Result<Files, ToolError> {
-    from_zip_up_to(zip, Size::default()).map_err(|findings| {
+    let most = Size::default();
+    if zip.len() > most.bytes {
+        return Err(ToolError::too_large(format!("the zip has more than {} bytes", most.bytes), most.bytes));
+    }
+    from_zip_up_to(zip, most).map_err(|findings| {
         let details = json(&findings).unwrap_or_default();
         ToolError { details: Some(details), ..ToolError::new(ErrorKind::Validation, "this is no package") }
     })

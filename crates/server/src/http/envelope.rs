@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use toolhost_contract::{ErrorKind, Outcome, ToolError};
+use toolhost_contract::{BYTES_MAX, ErrorKind, Outcome, ToolError};
 
 /// The content type of every answer.
 pub(crate) const JSON: &str = "application/json";
@@ -69,7 +69,7 @@ pub(crate) struct PendingData {
 /// The envelope of an outcome with its text, and its status.
 pub(crate) fn told(outcome: &Outcome) -> (StatusCode, String) {
     let status = match &outcome.error {
-        Some(error) => status(error.kind),
+        Some(error) => status_of(error.kind, error.details.as_ref()),
         None if is_pending(&outcome.data) => StatusCode::ACCEPTED,
         None => StatusCode::OK,
     };
@@ -90,7 +90,7 @@ pub(crate) fn problem(error: &ToolError) -> Response<Body> {
     if let Some(source) = &error.source {
         tracing::error!(error = %source, "a request failed");
     }
-    problem_with(status(error.kind), error)
+    problem_with(status(error), error)
 }
 
 pub(crate) fn problem_with(status: StatusCode, error: &ToolError) -> Response<Body> {
@@ -117,9 +117,17 @@ pub(crate) fn json_response(status: StatusCode, text: String) -> Response<Body> 
     response
 }
 
-/// The HTTP status for a family of failures.
-pub(crate) fn status(kind: ErrorKind) -> StatusCode {
+/// The HTTP status for a failure.
+pub(crate) fn status(error: &ToolError) -> StatusCode {
+    status_of(error.kind, error.details.as_ref())
+}
+
+fn status_of(kind: ErrorKind, details: Option<&Value>) -> StatusCode {
     match kind {
+        // Waiting makes nothing smaller.
+        ErrorKind::Limit if details.is_some_and(|details| details.get(BYTES_MAX).is_some()) => {
+            StatusCode::PAYLOAD_TOO_LARGE
+        }
         ErrorKind::Validation => StatusCode::BAD_REQUEST,
         ErrorKind::Security | ErrorKind::Permission | ErrorKind::Denied => StatusCode::FORBIDDEN,
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
