@@ -265,6 +265,9 @@ struct File {
     /// Where keys are kept that the environment does not have, by their names.
     #[serde(default)]
     keys: BTreeMap<String, KeyPlace>,
+    /// Which other key stands for one in a project, by the project's key and the name of the key.
+    #[serde(default)]
+    project_keys: BTreeMap<String, BTreeMap<String, String>>,
     /// Who is told of asks, besides those who look.
     #[serde(default)]
     notify: NotifyTable,
@@ -444,24 +447,33 @@ impl Settings {
         profiles_text(read_config(&self.config_file(&folders), self.config.is_some())?.profiles)
     }
 
-    /// What the operator says of models.
+    /// What the operator says of models, with the keys of the project that this key names.
+    pub(crate) fn models_of(&self, project: &str) -> anyhow::Result<ModelSettings> {
+        let mut models = self.models()?;
+        models.vault.instead = self.read()?.1.project_keys.remove(project).unwrap_or_default();
+        Ok(models)
+    }
+
+    /// What the operator says of models, whatever the project.
     pub(crate) fn models(&self) -> anyhow::Result<ModelSettings> {
         let (config, file) = self.read()?;
         let folder = keys_folder(&config);
         let mut others: Vec<String> = file.remotes.iter().filter_map(|remote| remote.token.clone()).collect();
         others.extend(file.notify.key_name().map(str::to_owned));
+        others.extend(file.project_keys.into_values().flat_map(BTreeMap::into_values));
         Ok(ModelSettings {
             default: file.model,
             configs: file.models,
             others,
-            vault: Vault { places: file.keys, folder },
+            vault: Vault { places: file.keys, folder, instead: BTreeMap::new() },
         })
     }
 
     /// The webhook that the configuration names, and where its key is.
     pub(crate) fn notify(&self) -> anyhow::Result<(NotifyTable, Vault)> {
         let (config, file) = self.read()?;
-        Ok((file.notify, Vault { places: file.keys, folder: keys_folder(&config) }))
+        let vault = Vault { places: file.keys, folder: keys_folder(&config), instead: BTreeMap::new() };
+        Ok((file.notify, vault))
     }
 
     fn config_file(&self, folders: &impl BaseStrategy) -> PathBuf {
@@ -535,7 +547,7 @@ impl Settings {
         let mut seen = std::collections::HashSet::new();
         toolchains.retain(|path| seen.insert(path.clone()));
         env.extend(file.env);
-        let vault = Vault { places: file.keys, folder: keys_folder(&config_file) };
+        let vault = Vault { places: file.keys, folder: keys_folder(&config_file), instead: BTreeMap::new() };
         let database = self.database.clone().or(file.database);
         let login =
             database.as_deref().map(|url| terminals::file(self.login_file.as_deref(), url, &data)).transpose()?;
