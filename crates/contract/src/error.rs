@@ -7,6 +7,9 @@ use serde_json::Value;
 /// The detail of an error that something is too large: the most bytes that are taken.
 pub const BYTES_MAX: &str = "bytesMax";
 
+/// The detail of an error of a limit that time mends: after how many seconds to try again.
+pub const RETRY_AFTER_SECONDS: &str = "retryAfterSeconds";
+
 /// Stable codes, frozen by the CrewAgent seeds. Never an HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ErrorCode {

@@ -61,6 +61,7 @@ mod serve_killed;
 mod serve_lasts;
 mod serve_limits;
 mod serve_pages;
+mod serve_quota;
 mod serve_tls;
 mod serve_work;
 mod served;
