@@ -44,7 +44,7 @@ async fn an_owner_sets_a_quota_that_holds_behind_every_door() {
     assert!(called.code != Some(0) && called.stderr.contains("quota"), "{called:?}");
     let free = program.run(&["--json", "quota", "set", "--calls-per-minute", "none"]);
     assert_eq!(free.json(), json!({ "callsPerMinute": null, "callsOpen": 5 }), "{free:?}");
-    let audit = program.run(&["--json", "audit", "--tool", "quota.set"]);
+    let audit = program.run(&["--json", "audit", "show", "--tool", "quota.set"]);
     assert!(audit.stdout.contains("callsPerMinute"), "{audit:?}");
 }
 
