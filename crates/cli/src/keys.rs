@@ -79,6 +79,8 @@ pub(crate) struct Vault {
     pub(crate) places: BTreeMap<String, KeyPlace>,
     /// Of our own files.
     pub(crate) folder: PathBuf,
+    /// Which other key stands for one, in the project that it is looked for.
+    pub(crate) instead: BTreeMap<String, String>,
 }
 
 impl Vault {
@@ -87,6 +89,17 @@ impl Vault {
     /// # Errors
     /// A place of the configuration that does not give its key, by name: another key in its stead would be a surprise.
     pub(crate) fn find(&self, name: &str) -> anyhow::Result<Option<(Secret, Whereabouts)>> {
+        let Some(own) = self.instead.get(name) else { return self.looked_for(name) };
+        match self.looked_for(own)? {
+            // Another one would be paid for by somebody else.
+            None => {
+                bail!("this project has a key of its own, which is missing: `toolhost key set {}`", visible_line(own))
+            }
+            found => Ok(found),
+        }
+    }
+
+    fn looked_for(&self, name: &str) -> anyhow::Result<Option<(Secret, Whereabouts)>> {
         check_name(name)?;
         if let Some(key) = std::env::var(name).ok().filter(|key| !key.trim().is_empty()) {
             return Ok(Some((Secret::new(&key), Whereabouts::Environment)));

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use crate::command_limits::Commands;
 use crate::deploy_target;
 use crate::keys::{KeyPlace, Vault};
 use crate::known::Known;
@@ -13,6 +14,7 @@ use crate::model::ModelSettings;
 use crate::notify::NotifyTable;
 use crate::print::ColorFlag;
 use crate::remotes::{self, RemoteTable};
+use crate::server_table::ServerTable;
 use crate::size::Size;
 use crate::{terminals, toml_file};
 use anyhow::{Context, bail};
@@ -127,65 +129,6 @@ pub(crate) struct Settings {
     /// The working directory is the workspace, whatever project it is in: an agent gets no more than the folder it was started in.
     #[arg(skip)]
     stays_here: bool,
-}
-
-/// With less, the fence itself cannot start.
-const COMMAND_MEMORY_MIN: u64 = 64 << 20;
-
-fn checked(limits: Limits) -> anyhow::Result<Limits> {
-    if limits.memory_bytes < COMMAND_MEMORY_MIN {
-        bail!(
-            "a command's memory is {} bytes, less than the least of 64M: say more with --command-memory",
-            limits.memory_bytes
-        );
-    }
-    Ok(limits)
-}
-
-/// Limits of commands.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Commands {
-    /// Most memory that a command's processes may use together, such as `8G`; half of the machine's if left out.
-    memory: Option<Size>,
-    /// A delegated cgroup (v2) in which the kernel enforces that limit; the host's own, if it is delegated, if left out.
-    cgroup: Option<PathBuf>,
-    /// The size of the private `/tmp` and of the private home, each, such as `2G`.
-    tmp: Option<Size>,
-    /// Most files and folders in a session's `/tmp`, and in its home; 500000 if left out.
-    tmp_files: Option<u64>,
-    /// How many sessions of a workspace keep a `/tmp` and home at once; 32 if left out. A further session replaces the one whose folders
-    /// were unused longest: its next command finds empty ones.
-    session_folders: Option<usize>,
-    /// The size of the private `/dev/shm`.
-    shm: Option<Size>,
-    /// The size of the largest file that a command may write.
-    file: Option<Size>,
-    /// How much a command may print before it is ended.
-    output: Option<Size>,
-    /// How many files a process of a command may have open.
-    open_files: Option<u64>,
-    /// How many processes a command may have.
-    processes: Option<u64>,
-}
-
-impl Commands {
-    fn limits(&self, memory: Option<Size>) -> Limits {
-        let usual = Limits::default();
-        let size = |said: Option<Size>, usual: u64| said.map_or(usual, |size| size.0);
-        Limits {
-            memory_bytes: size(memory.or(self.memory), usual.memory_bytes),
-            tmp_bytes: size(self.tmp, usual.tmp_bytes),
-            tmp_files: self.tmp_files.unwrap_or(usual.tmp_files),
-            session_folders: self.session_folders.unwrap_or(usual.session_folders).max(1),
-            shm_bytes: size(self.shm, usual.shm_bytes),
-            file_bytes: size(self.file, usual.file_bytes),
-            output_bytes: size(self.output, usual.output_bytes),
-            open_files: self.open_files.unwrap_or(usual.open_files),
-            processes: self.processes.unwrap_or(usual.processes),
-            ..usual
-        }
-    }
 }
 
 #[derive(Clone, Copy, clap::ValueEnum, Deserialize, JsonSchema)]
@@ -322,9 +265,15 @@ struct File {
     /// Where keys are kept that the environment does not have, by their names.
     #[serde(default)]
     keys: BTreeMap<String, KeyPlace>,
+    /// Which other key stands for one in a project, by the project's key and the name of the key.
+    #[serde(default)]
+    project_keys: BTreeMap<String, BTreeMap<String, String>>,
     /// Who is told of asks, besides those who look.
     #[serde(default)]
     notify: NotifyTable,
+    /// How `toolhost serve` serves.
+    #[serde(default)]
+    server: ServerTable,
     /// Remotes that git tools may use.
     #[serde(default)]
     remotes: Vec<RemoteTable>,
@@ -440,6 +389,11 @@ impl Settings {
         Ok(self.user.clone().or(self.read()?.1.user))
     }
 
+    /// How `toolhost serve` serves.
+    pub(crate) fn server(&self) -> anyhow::Result<ServerTable> {
+        Ok(self.read()?.1.server)
+    }
+
     /// Holds the login to a shared database.
     pub(crate) fn login_file(&self, url: &str) -> anyhow::Result<PathBuf> {
         terminals::file(self.login_file.as_deref(), url, &folders()?.data_dir().join("toolhost"))
@@ -493,24 +447,33 @@ impl Settings {
         profiles_text(read_config(&self.config_file(&folders), self.config.is_some())?.profiles)
     }
 
-    /// What the operator says of models.
+    /// What the operator says of models, with the keys of the project that this key names.
+    pub(crate) fn models_of(&self, project: &str) -> anyhow::Result<ModelSettings> {
+        let mut models = self.models()?;
+        models.vault.instead = self.read()?.1.project_keys.remove(project).unwrap_or_default();
+        Ok(models)
+    }
+
+    /// What the operator says of models, whatever the project.
     pub(crate) fn models(&self) -> anyhow::Result<ModelSettings> {
         let (config, file) = self.read()?;
         let folder = keys_folder(&config);
         let mut others: Vec<String> = file.remotes.iter().filter_map(|remote| remote.token.clone()).collect();
         others.extend(file.notify.key_name().map(str::to_owned));
+        others.extend(file.project_keys.into_values().flat_map(BTreeMap::into_values));
         Ok(ModelSettings {
             default: file.model,
             configs: file.models,
             others,
-            vault: Vault { places: file.keys, folder },
+            vault: Vault { places: file.keys, folder, instead: BTreeMap::new() },
         })
     }
 
     /// The webhook that the configuration names, and where its key is.
     pub(crate) fn notify(&self) -> anyhow::Result<(NotifyTable, Vault)> {
         let (config, file) = self.read()?;
-        Ok((file.notify, Vault { places: file.keys, folder: keys_folder(&config) }))
+        let vault = Vault { places: file.keys, folder: keys_folder(&config), instead: BTreeMap::new() };
+        Ok((file.notify, vault))
     }
 
     fn config_file(&self, folders: &impl BaseStrategy) -> PathBuf {
@@ -584,7 +547,7 @@ impl Settings {
         let mut seen = std::collections::HashSet::new();
         toolchains.retain(|path| seen.insert(path.clone()));
         env.extend(file.env);
-        let vault = Vault { places: file.keys, folder: keys_folder(&config_file) };
+        let vault = Vault { places: file.keys, folder: keys_folder(&config_file), instead: BTreeMap::new() };
         let database = self.database.clone().or(file.database);
         let login =
             database.as_deref().map(|url| terminals::file(self.login_file.as_deref(), url, &data)).transpose()?;
@@ -592,7 +555,7 @@ impl Settings {
             login,
             path: commands_path(&root),
             fence: choice(self.sandbox.or(file.sandbox)),
-            limits: checked(file.commands.limits(self.command_memory))?,
+            limits: file.commands.limits(self.command_memory)?,
             durability: self.durability.or(file.durability).map(Durability::from).unwrap_or_default(),
             command_cgroup: self.command_cgroup.clone().or(file.commands.cgroup),
             asking: asking(self.unattended, &file.approvals)?,

@@ -4,6 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The detail of an error that something is too large: the most bytes that are taken.
+pub const BYTES_MAX: &str = "bytesMax";
+
+/// The detail of an error of a limit that time mends: after how many seconds to try again.
+pub const RETRY_AFTER_SECONDS: &str = "retryAfterSeconds";
+
 /// Stable codes, frozen by the CrewAgent seeds. Never an HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ErrorCode {
@@ -197,6 +203,11 @@ impl ToolError {
     pub fn details(mut self, details: Value) -> Self {
         self.details = Some(details);
         self
+    }
+
+    /// What is longer than is taken. Unlike other limits, waiting changes nothing: programs see `bytesMax` in the details.
+    pub fn too_large(message: impl Into<String>, bytes_max: usize) -> Self {
+        Self::new(ErrorKind::Limit, message).details(serde_json::json!({ BYTES_MAX: bytes_max }))
     }
 
     /// A failure of ours: the caller sees the call id, the cause goes to the log.

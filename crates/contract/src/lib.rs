@@ -40,7 +40,7 @@ pub use clock::{Clock, SystemClock};
 pub use ctx::{Catalog, Ctx, Grants, Progress, ProgressSink, Silent, ToolSummary};
 pub use deploys::{Deploys, Made, RECOVERY};
 pub use durability::Durability;
-pub use error::{ErrorCode, ErrorKind, ToolError};
+pub use error::{BYTES_MAX, ErrorCode, ErrorKind, RETRY_AFTER_SECONDS, ToolError};
 pub use example::{Example, Expect};
 pub use facts::{Approval, Callers, CommandArgument, Effect, Facts, Help, Trace, Waits};
 pub use hmac::hmac_sha256;

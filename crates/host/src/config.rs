@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toolhost_contract::workspace::Executor;
 use toolhost_contract::{Clock, Deploys, IdSource, Redactor};
-use toolhost_store::{AskLimits, Audit, FileLog};
+use toolhost_store::{AskLimits, Audit, FileLog, Quotas};
 
 use crate::arguments::Analyzer;
 use crate::limits::Limits;
@@ -32,6 +32,8 @@ pub struct GateConfig {
     pub queue: Queue,
     pub asking: Asking,
     pub members: Arc<dyn Membership>,
+    /// How much of the host the calls of a project may have.
+    pub quotas: Quotas,
     pub redactor: Arc<Redactor>,
     pub analyzer: Analyzer,
     pub clock: Arc<dyn Clock>,

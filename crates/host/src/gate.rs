@@ -32,6 +32,7 @@ use crate::people::{CallPeople, RunStoredCall};
 use crate::policy::{Decide, Verdict};
 use crate::profile::{Profile, Profiles};
 use crate::queue::{Queue, rule_id};
+use crate::quota::QuotaKeeper;
 use crate::record::{Record, for_asker, is_pending, keepable};
 use crate::registry::{Registered, Registry};
 use crate::undo::{Logged, made};
@@ -99,8 +100,9 @@ struct Failed {
 impl Gate {
     pub fn new(config: GateConfig) -> Arc<Self> {
         let limiter = Limiter::new(config.limits);
+        let quotas = QuotaKeeper::new(config.quotas.clone(), Arc::clone(&config.clock));
         Arc::new_cyclic(|own| Self {
-            state: GateState { config, limiter },
+            state: GateState { config, limiter, quotas },
             fence: OnceCell::new(),
             calls: TaskTracker::new(),
             jobs: Jobs::default(),
@@ -365,6 +367,7 @@ impl Gate {
 
         // 5. Limits
         let session = call.scope.session_id.as_deref().unwrap_or("");
+        let _open = self.state.quotas.admit(call.scope.project_id, !tool.waits()).await?;
         self.state.limiter.admit(session, resolved.alias, profile.limits)?;
 
         // 6. Policy

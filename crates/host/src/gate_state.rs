@@ -17,11 +17,13 @@ use crate::hooks::{Hooks, Pace};
 use crate::limits::Limiter;
 use crate::names::Names;
 use crate::profile::Profile;
+use crate::quota::QuotaKeeper;
 use crate::registry::{Registered, nearest_tools};
 
 pub(crate) struct GateState {
     pub(crate) config: GateConfig,
     pub(crate) limiter: Limiter,
+    pub(crate) quotas: QuotaKeeper,
 }
 
 /// A call's slot among those that run at once.

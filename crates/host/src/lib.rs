@@ -25,6 +25,7 @@ mod people;
 mod policy;
 mod profile;
 mod queue;
+mod quota;
 mod record;
 mod registry;
 mod shell;

@@ -261,7 +261,7 @@ impl Shown {
         };
         if text > ANSWER_BYTES_MAX {
             let message = format!("the answer is {text} bytes long; {ANSWER_BYTES_MAX} is the most");
-            return Err(ToolError::new(ErrorKind::Limit, message));
+            return Err(ToolError::too_large(message, ANSWER_BYTES_MAX));
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What can go wrong with a record, told so that a model can fix it.
 
 use serde_json::json;
-use toolhost_contract::{ErrorKind, ToolError};
+use toolhost_contract::{BYTES_MAX, ErrorKind, ToolError};
 
 use super::kind::{Kind, RecordId};
 use toolhost_store::Error;
@@ -166,6 +166,7 @@ impl RecordError {
             Self::Stale { id, expected, found } => {
                 json!({ "id": id.to_string(), "expectedVersion": expected, "version": found })
             }
+            Self::TooLarge { max, .. } => json!({ BYTES_MAX: max }),
             Self::InUse { by, .. } => json!({ "usedBy": texts(by) }),
             Self::Cycle { chain } => json!({ "chain": texts(chain) }),
             Self::Waits { on, .. } => json!({ "waitsFor": texts(on) }),

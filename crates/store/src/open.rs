@@ -25,6 +25,7 @@ use crate::logins::{LoginLife, Logins};
 use crate::outage::Outage;
 use crate::people::{self, People};
 use crate::presence::Presence;
+use crate::quota::Quotas;
 use crate::reader::Reader;
 use crate::server::{Server, ServerClock};
 use crate::sessions::Sessions;
@@ -92,6 +93,7 @@ const STEPS: &[Step] = steps![
     21 "login" "0021_login.sql",
     22 "terminal_login" "0022_terminal_login.sql",
     23 "approver" "0023_approver.sql",
+    24 "quota" "0024_quota.sql",
 ];
 
 /// What a process keeps of a database in memory, for the next queries.
@@ -360,6 +362,10 @@ impl Store {
 
     pub fn keyed_calls(&self) -> KeyedCalls {
         KeyedCalls::new(self.db.clone(), Arc::clone(&self.clock))
+    }
+
+    pub fn quotas(&self) -> Quotas {
+        Quotas::new(self.db.clone())
     }
 
     pub fn people(&self) -> People {

@@ -237,6 +237,7 @@ impl HouseBuilder {
             queue: Queue::new(store.asks(), store.audit(), store.people(), Arc::clone(&redactor)),
             asking: self.asking,
             members: Arc::new(Members::new(store.people(), Arc::clone(&shared_clock))),
+            quotas: store.quotas(),
             redactor,
             analyzer: self.analyzer,
             clock: shared_clock,

@@ -321,6 +321,7 @@ impl Builder {
             queue: Queue::new(store.asks(), store.audit(), store.people(), Arc::clone(&redactor)),
             asking: self.asking,
             members: Arc::new(Members::new(store.people(), Arc::clone(&self.clock))),
+            quotas: store.quotas(),
             redactor,
             analyzer: Arc::new(toolhost_host::analyze),
             clock: Arc::clone(&self.clock),

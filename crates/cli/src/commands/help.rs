@@ -10,7 +10,7 @@ use crate::print::{BOLD, paint};
 const GROUPS: &[(&str, &[&str])] = &[
     ("Begin", &["demo", "init", "doctor", "mcp", "serve", "run", "session", "project", "backup", "restore", "key"]),
     ("Agents' calls", &["review", "approvals", "audit", "undo", "call", "tools"]),
-    ("What they may", &["profiles", "policy", "member", "token", "login", "logout"]),
+    ("What they may", &["profiles", "policy", "member", "quota", "token", "login", "logout"]),
     ("Results", &["deploy", "package", "change", "import", "export"]),
     ("This program", &["schema", "completions", "man", "help"]),
 ];

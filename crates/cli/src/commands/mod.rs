@@ -24,6 +24,7 @@ mod package;
 mod policy;
 mod profiles;
 mod project;
+mod quota;
 mod review;
 mod run;
 mod schema;
@@ -67,6 +68,7 @@ pub(crate) enum Command {
     Import(import::Args),
     Export(export::Args),
     Member(member::Args),
+    Quota(quota::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -107,6 +109,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Import(args) => import::run(args, settings).await,
         Command::Export(args) => export::run(args, settings).await,
         Command::Member(args) => member::run(args, settings).await,
+        Command::Quota(args) => quota::run(args, settings).await,
         Command::Doctor(args) => doctor::run(args, settings).await,
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(&args),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use toolhost_contract::{BoxFuture, ErrorKind, SystemClock, ToolError};
 use toolhost_host::CallObserver;
 use toolhost_server::http::{
-    Documents, HttpLimits, LoginClient, Metrics, OauthConfig, OauthLimits, Serving, SignIn, serve, serve_metrics,
+    Documents, LoginClient, Metrics, Network, OauthConfig, OauthLimits, Serving, SignIn, serve, serve_metrics,
 };
 use toolhost_store::Store;
 
@@ -82,6 +82,10 @@ pub(crate) struct Args {
     /// others reach
     #[arg(long, env = "TOOLHOST_BEHIND_TLS_PROXY")]
     behind_tls_proxy: bool,
+    /// A proxy that is believed about where requests come from, or a network of them, such as 10.0.0.0/8; several times. Failed logins are
+    /// then counted for each client, by `X-Forwarded-For`
+    #[arg(long, value_name = "NETWORK", env = "TOOLHOST_TRUSTED_PROXIES", value_delimiter = ',')]
+    trusted_proxy: Vec<Network>,
     /// Address and port where Prometheus reads `/metrics`. It asks for no token: anybody who reaches it sees the names of projects and tools
     #[arg(long, value_name = "ADDRESS", env = "TOOLHOST_METRICS")]
     metrics: Option<SocketAddr>,
@@ -150,6 +154,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         )));
     }
     let oauth = args.oauth()?;
+    let table = settings.server()?;
     let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
     let counter: Arc<dyn CallObserver> = Arc::<Metrics>::clone(&metrics);
     let of_spans = Arc::clone(&metrics);
@@ -163,9 +168,10 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         projects: Arc::<Hosting>::clone(&hosting),
         clock: Arc::new(SystemClock::default()),
         hosts: args.host,
+        proxies: table.proxies(&args.trusted_proxy),
         oauth,
         sign_in: Some(SignIn { logins: logins.clone(), is_tls }),
-        limits: HttpLimits::default(),
+        limits: table.limits(),
         metrics,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };

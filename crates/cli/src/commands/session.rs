@@ -12,6 +12,7 @@ use toolhost_store::{Role, SessionRow, SessionState, Sessions, StepRow};
 use super::run::conduct;
 use super::run::live::{Lines, Live};
 use super::run::{LimitFlags, ended};
+use crate::hosting::key_of;
 use crate::print::{self, BAD, DIM, GOOD, WARN, cell, paint};
 use crate::selection::{Column, Selection};
 use crate::settings::Settings;
@@ -227,12 +228,13 @@ async fn resume(
         return Err(Usage::error("a message that says nothing: leave it out to go on as it was"));
     }
     let tracing = Tracing::start();
-    let host = wire::open_observed(&settings.resolve()?, Need::Writing, &tracing.observers(None)).await?;
+    let resolved = settings.resolve()?;
+    let host = wire::open_observed(&resolved, Need::Writing, &tracing.observers(None)).await?;
     let found = host.resumable(id).await?;
     if found.state == SessionState::Done && message.is_none() {
         return Err(Usage::error(format!("{id} has given its answer; say what comes next: session resume {id} \"…\"")));
     }
-    let model = model::open(&settings.models()?, Some(&other_model.unwrap_or(found.model)))?;
+    let model = model::open(&settings.models_of(&key_of(&resolved))?, Some(&other_model.unwrap_or(found.model)))?;
     let session = host.resume(id, &model).await.map_err(personas::told)?;
     let limits = flags.limits(iterations_default(&session.opening().answer));
     let conducted = conduct::run(&host, session.with_limits(limits), message, settings.json).await;

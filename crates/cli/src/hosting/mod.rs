@@ -117,7 +117,7 @@ impl Hosting {
             return Ok(Some(Arc::clone(&opened.project)));
         }
         let Some(host) = self.host(key).await? else { return Ok(None) };
-        let work = Arc::new(ProjectWork::new(key.to_owned(), host.clone(), self.settings.models()?));
+        let work = Arc::new(ProjectWork::new(key.to_owned(), host.clone(), self.settings.models_of(key)?));
         let project = Arc::new(open_project(key, &host, &work));
         open.insert(key.to_owned(), Opened { host, work, project: Arc::clone(&project), used: Instant::now() });
         Ok(Some(project))

@@ -26,7 +26,7 @@ use toolhost_server::http::{
     Archive, ChangePreview, Done, Forked, Imported, MemberChanged, ModelLine, NewRole, NewRun, PackageFindings,
     Replaces, SessionInfo, Stop, Target, TokenMade, TokenWish, WholePackage, Work,
 };
-use toolhost_store::{Changes, Role};
+use toolhost_store::{Changes, Quota, Role};
 
 use crate::model::{self, ModelSettings};
 use crate::tokens;
@@ -184,7 +184,11 @@ fn revision(files: &Files) -> String {
 }
 
 fn unzipped(zip: &[u8]) -> Result<Files, ToolError> {
-    from_zip_up_to(zip, Size::default()).map_err(|findings| {
+    let most = Size::default();
+    if zip.len() > most.bytes {
+        return Err(ToolError::too_large(format!("the zip has more than {} bytes", most.bytes), most.bytes));
+    }
+    from_zip_up_to(zip, most).map_err(|findings| {
         let details = json(&findings).unwrap_or_default();
         ToolError { details: Some(details), ..ToolError::new(ErrorKind::Validation, "this is no package") }
     })
@@ -426,6 +430,26 @@ impl Work for ProjectWork {
             let approver = connection.record(&connection.who(), deed, arguments, work).await?;
             let role = new.map(|(role, _)| role.as_str().to_owned());
             Ok(MemberChanged { name: name.to_owned(), role, approver })
+        })
+    }
+
+    fn quota<'a>(&'a self, user: &'a str) -> Done<'a, Quota> {
+        Box::pin(async move {
+            let host = self.host_of(user).await?;
+            let connection = host.connection();
+            connection.need_role(Role::Viewer).await?;
+            Ok(connection.store().quotas().get(connection.project().id).await?)
+        })
+    }
+
+    fn set_quota<'a>(&'a self, user: &'a str, quota: Quota) -> Done<'a, ()> {
+        Box::pin(async move {
+            let host = self.host_of(user).await?;
+            let connection = host.connection();
+            connection.need_role(Role::Owner).await?;
+            let (quotas, project) = (connection.store().quotas(), connection.project().id);
+            let work = async { Ok::<_, ToolError>(quotas.set(project, quota).await?) };
+            connection.record(&connection.who(), "quota.set", json!(quota), work).await
         })
     }
 

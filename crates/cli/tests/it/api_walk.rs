@@ -355,6 +355,9 @@ async fn sessions(walk: &mut Walk) {
 async fn people(walk: &mut Walk) {
     walk.data("PUT", "/members/anna", json!({ "role": "editor" })).await;
     walk.get("/members").await;
+    let quota = json!({ "callsPerMinute": 50_000, "callsOpen": 900 });
+    assert_eq!(walk.data("PUT", "/quota", quota.clone()).await, quota);
+    assert_eq!(walk.get("/quota").await, quota);
     let wish =
         json!({ "name": "ci", "profiles": ["developer"], "rights": ["read", "call"], "for": "anna", "seconds": 60 });
     let made = walk.data("POST", "/tokens", wish.clone()).await;

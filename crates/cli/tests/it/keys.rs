@@ -161,3 +161,27 @@ async fn a_key_that_was_set_is_the_one_a_request_carries() {
     assert!(ran.stdout.contains("Hello.") || ran.stderr.contains("Hello."), "{ran:?}");
     assert!(!format!("{ran:?}").contains(ModelServer::KEY), "the key is shown nowhere");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_has_a_key_of_its_own_and_no_other_is_taken_in_its_stead() {
+    let server = ModelServer::start(ModelFormat::OpenAi, vec![Turn::text("Hello.")]).await;
+    let workspace = TempWorkspace::new();
+    let spec = format!("openai:mock@{}", server.url());
+    let program = program(&workspace);
+    let (_, project) = crate::served::token(&program, &[]);
+    let config = |project: &str| {
+        let keys = format!("[models.\"{spec}\"]\nkey = \"SHARED\"\n[project_keys.\"{project}\"]\nSHARED = \"SHOP\"\n");
+        workspace.write_beside("home/.config/toolhost/config.toml", &keys);
+    };
+    assert_eq!(keeps(&program, &["SHARED"], ModelServer::KEY).code, Some(0));
+    config(&project);
+    let run = ["run", "hello", "--model", &*spec];
+    let ran = program.run(&run);
+    assert!(ran.code != Some(0) && ran.stderr.contains("toolhost key set SHOP"), "{ran:?}");
+    let listed = program.run(&["key", "list"]);
+    assert!(listed.stdout.contains("SHOP") && !listed.stdout.contains(ModelServer::KEY), "{listed:?}");
+    // What another project has of its own is nothing to this one.
+    config("another-project");
+    let ran = program.run(&run);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}

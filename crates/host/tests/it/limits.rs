@@ -1,10 +1,12 @@
 //! Step 5: how much one session may ask.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use serde_json::json;
 use toolhost_contract::ErrorKind;
 use toolhost_host::Limits;
+use toolhost_store::Quota;
 
 use crate::probes::house;
 
@@ -69,4 +71,66 @@ async fn counters_of_many_sessions_stay_bounded() {
         call.scope.session_id = Some(format!("session-{n}"));
         assert!(house.run(call).await.ok, "session {n}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_has_its_quota_of_a_minute_whatever_the_session() {
+    let (builder, watched) = house();
+    let house = builder.build().await;
+    let quotas = house.store.quotas();
+    quotas.set(house.project.id, Quota::new(Some(3), None).unwrap()).await.unwrap();
+    let call = |session: &str| {
+        let mut call = house.request("probe.echo", json!({ "text": "hi" }));
+        call.scope.session_id = Some(session.to_owned());
+        house.run(call)
+    };
+    for session in ["s1", "s2", "s3"] {
+        assert!(call(session).await.ok, "{session}");
+        house.clock.advance(Duration::from_secs(10));
+    }
+    let error = call("s4").await.error.unwrap();
+    assert_eq!(
+        (error.kind, &error.details),
+        (ErrorKind::Limit, &Some(json!({ "retryAfterSeconds": 30 }))),
+        "{error:?}"
+    );
+    assert!(error.message.contains("quota") && error.hint.unwrap().contains("30 seconds"));
+    house.clock.advance(Duration::from_secs(30));
+    assert!(call("s4").await.ok, "the first call is a minute ago");
+    assert!(!call("s4").await.ok);
+    assert_eq!(watched.runs(), 4);
+    // Another quota holds within a second.
+    quotas.set(house.project.id, Quota::default()).await.unwrap();
+    house.clock.advance(Duration::from_secs(1));
+    assert!(call("s4").await.ok);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_come_in_one_moment_are_counted_before_they_are_written_down() {
+    let (builder, watched) = house();
+    let house = builder.build().await;
+    house.store.quotas().set(house.project.id, Quota::new(Some(5), None).unwrap()).await.unwrap();
+    let calls = (0..20).map(|_| house.call("probe.echo", json!({ "text": "hi" })));
+    let ran = futures::future::join_all(calls).await.into_iter().filter(|outcome| outcome.ok).count();
+    assert_eq!((ran, watched.runs()), (5, 5));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_has_so_many_calls_open_and_no_more() {
+    let (builder, watched) = house();
+    let house = builder.build().await;
+    house.store.quotas().set(house.project.id, Quota::new(None, Some(1)).unwrap()).await.unwrap();
+    for _ in 0..3 {
+        assert!(house.call("probe.echo", json!({ "text": "hi" })).await.ok, "what has ended is not open");
+    }
+    let another = async {
+        watched.waiting.notified().await;
+        house.call("probe.echo", json!({ "text": "hi" })).await
+    };
+    let error = tokio::select! {
+        ended = house.call("probe.wait", json!({})) => panic!("{ended:?}"),
+        refused = another => refused.error.unwrap(),
+    };
+    assert_eq!((error.kind, error.details), (ErrorKind::Limit, Some(json!({ "retryAfterSeconds": 1 }))));
+    assert!(error.message.contains("quota"), "{}", error.message);
 }

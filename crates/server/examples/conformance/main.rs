@@ -16,7 +16,9 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{BoxFuture, Clock, RandomIds, ToolError};
 use toolhost_host::{Asking, Profile};
-use toolhost_server::http::{Describe, HttpLimits, Listener, Metrics, OpenProject, Projects, Secret, Serving, serve};
+use toolhost_server::http::{
+    Describe, HttpLimits, Listener, Metrics, OpenProject, Projects, Secret, Serving, TrustedProxies, serve,
+};
 use toolhost_store::NewToken;
 use toolhost_testkit::{FakeClock, House, HouseBuilder, TestSocket, TestStream, USER};
 
@@ -102,6 +104,7 @@ async fn main() {
         hosts: Vec::new(),
         oauth: None,
         sign_in: None,
+        proxies: TrustedProxies::default(),
         limits: HttpLimits::default(),
         metrics: Metrics::new(env!("CARGO_PKG_VERSION")),
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -14,6 +14,7 @@ use toolhost_builder::packages::{ChangeSetLine, Deed, WorkflowLine};
 use toolhost_builder::tools::answer_schema;
 use toolhost_contract::{CONFIRM_SOURCE, Call, Caller, CallerKind, ErrorKind, Scope, ToolError};
 use toolhost_host::Hooks;
+use toolhost_store::{QUOTA_MINUTE_MAX, QUOTA_OPEN_MAX, Quota};
 
 use super::answers::TokenRevoked;
 use super::by_person::Doer;
@@ -186,6 +187,26 @@ pub(crate) const ROUTES: &[Route] = &[
         run: run!(remove_member),
     },
     Route {
+        method: Method::Get,
+        path: "/projects/{project}/quota",
+        name: "readQuota",
+        summary: "How much of the host the calls of the project may have",
+        right: Some(Right::Read),
+        takes: NOTHING,
+        answer: Answer::Data(schema!(QuotaLimits)),
+        run: run!(quota),
+    },
+    Route {
+        method: Method::Put,
+        path: "/projects/{project}/quota",
+        name: "setQuota",
+        summary: "Changes how much of the host the calls of the project may have, for owners",
+        right: Some(Right::Manage),
+        takes: Takes { body: Some(Input::Json(schema!(QuotaLimits))), ..NOTHING },
+        answer: Answer::Data(schema!(QuotaLimits)),
+        run: run!(set_quota),
+    },
+    Route {
         method: Method::Post,
         path: "/projects/{project}/tokens",
         name: "createToken",
@@ -241,6 +262,24 @@ struct MemberRequest {
     /// Whether they may answer what people are asked. Omit to leave it unchanged; of a new member, owners and editors may.
     #[serde(default)]
     approver: Option<bool>,
+}
+
+/// A call beyond one of them is refused (429), and told when to try again.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct QuotaLimits {
+    /// Calls that may begin in a minute, of all servers of the database together; no limit if null or left out.
+    #[schemars(range(min = 1, max = QUOTA_MINUTE_MAX))]
+    calls_per_minute: Option<u32>,
+    /// Calls that a server may have open at once; no limit if null or left out.
+    #[schemars(range(min = 1, max = QUOTA_OPEN_MAX))]
+    calls_open: Option<u32>,
+}
+
+impl From<Quota> for QuotaLimits {
+    fn from(quota: Quota) -> Self {
+        Self { calls_per_minute: quota.calls_per_minute(), calls_open: quota.calls_open() }
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -437,6 +476,18 @@ async fn set_member(mut asked: Asked) -> Result<Reply, ToolError> {
 
 async fn remove_member(asked: Asked) -> Result<Reply, ToolError> {
     data(&work(&asked)?.set_member(user(&asked), asked.part("member"), None).await?)
+}
+
+async fn quota(asked: Asked) -> Result<Reply, ToolError> {
+    data(&QuotaLimits::from(work(&asked)?.quota(user(&asked)).await?))
+}
+
+async fn set_quota(mut asked: Asked) -> Result<Reply, ToolError> {
+    let QuotaLimits { calls_per_minute, calls_open } = asked.body()?;
+    let quota = Quota::new(calls_per_minute, calls_open);
+    let quota = quota.map_err(|message| ToolError::new(ErrorKind::Validation, message))?;
+    work(&asked)?.set_quota(user(&asked), quota).await?;
+    data(&QuotaLimits::from(quota))
 }
 
 async fn create_token(mut asked: Asked) -> Result<Reply, ToolError> {

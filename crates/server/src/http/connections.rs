@@ -20,8 +20,8 @@ use super::HttpLimits;
 
 /// How long a failure to take a connection is waited out: there are too many open files, say.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Longest head of a request, bytes.
-const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// The least that the HTTP library takes for the head of a request, bytes: with less it panics.
+const HEAD_BYTES_MIN: usize = 8 * 1024;
 
 /// Where connections come from: a socket, with TLS or without. Whoever implements it sets `TCP_NODELAY`: without it an answer that is
 /// written in two parts waits 40 ms for the client to acknowledge the first.
@@ -77,7 +77,10 @@ fn serve_connection(
 ) {
     let service = tower_service(router, address);
     let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout).max_buf_size(HEAD_BYTES_MAX);
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_timeout)
+        .max_buf_size(limits.head_bytes.max(HEAD_BYTES_MIN));
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     let watched = graceful.watch(connection);
     tokio::spawn(async move {
@@ -127,5 +130,6 @@ impl tower_service::Service<hyper::Request<hyper::body::Incoming>> for WithAddre
     }
 }
 
+/// Where a request comes from: who has connected, or the client of a trusted proxy that has.
 #[derive(Clone, Copy)]
 pub(crate) struct Address(pub(crate) IpAddr);

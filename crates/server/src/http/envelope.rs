@@ -1,16 +1,16 @@
 //! Answers of the API: the envelope of outcomes, and the HTTP status that goes with it.
 
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use toolhost_contract::{ErrorKind, Outcome, ToolError};
+use toolhost_contract::{BYTES_MAX, ErrorKind, Outcome, RETRY_AFTER_SECONDS, ToolError};
 
 /// The content type of every answer.
 pub(crate) const JSON: &str = "application/json";
 /// Seconds after which whoever was told to wait may try again.
-const RETRY_SECONDS: &str = "1";
+const RETRY_SECONDS: u64 = 1;
 
 /// What a handler answers.
 #[derive(Debug)]
@@ -37,7 +37,10 @@ impl Reply {
             }
             Self::Outcome(outcome) => {
                 let (status, text) = told(&outcome);
-                json_response(status, text)
+                let mut response = json_response(status, text);
+                let details = outcome.error.as_ref().and_then(|error| error.details.as_ref());
+                response.headers_mut().extend(retry_after(status, details));
+                response
             }
             Self::Kept(status, text) => json_response(status, text),
             Self::Raw(response) => response,
@@ -69,7 +72,7 @@ pub(crate) struct PendingData {
 /// The envelope of an outcome with its text, and its status.
 pub(crate) fn told(outcome: &Outcome) -> (StatusCode, String) {
     let status = match &outcome.error {
-        Some(error) => status(error.kind),
+        Some(error) => status_of(error.kind, error.details.as_ref()),
         None if is_pending(&outcome.data) => StatusCode::ACCEPTED,
         None => StatusCode::OK,
     };
@@ -90,7 +93,7 @@ pub(crate) fn problem(error: &ToolError) -> Response<Body> {
     if let Some(source) = &error.source {
         tracing::error!(error = %source, "a request failed");
     }
-    problem_with(status(error.kind), error)
+    problem_with(status(error), error)
 }
 
 pub(crate) fn problem_with(status: StatusCode, error: &ToolError) -> Response<Body> {
@@ -101,10 +104,17 @@ pub(crate) fn problem_with(status: StatusCode, error: &ToolError) -> Response<Bo
     }
     let envelope = json!({ "ok": false, "data": null, "error": said, "meta": {} });
     let mut response = json_response(status, envelope.to_string());
-    if status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::SERVICE_UNAVAILABLE {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS));
-    }
+    response.headers_mut().extend(retry_after(status, error.details.as_ref()));
     response
+}
+
+/// When to try again, for whom time helps.
+fn retry_after(status: StatusCode, details: Option<&Value>) -> Option<(HeaderName, HeaderValue)> {
+    if status != StatusCode::TOO_MANY_REQUESTS && status != StatusCode::SERVICE_UNAVAILABLE {
+        return None;
+    }
+    let seconds = details.and_then(|details| details.get(RETRY_AFTER_SECONDS)?.as_u64()).unwrap_or(RETRY_SECONDS);
+    Some((header::RETRY_AFTER, seconds.into()))
 }
 
 pub(crate) fn json_response(status: StatusCode, text: String) -> Response<Body> {
@@ -117,9 +127,17 @@ pub(crate) fn json_response(status: StatusCode, text: String) -> Response<Body> 
     response
 }
 
-/// The HTTP status for a family of failures.
-pub(crate) fn status(kind: ErrorKind) -> StatusCode {
+/// The HTTP status for a failure.
+pub(crate) fn status(error: &ToolError) -> StatusCode {
+    status_of(error.kind, error.details.as_ref())
+}
+
+fn status_of(kind: ErrorKind, details: Option<&Value>) -> StatusCode {
     match kind {
+        // Waiting makes nothing smaller.
+        ErrorKind::Limit if details.is_some_and(|details| details.get(BYTES_MAX).is_some()) => {
+            StatusCode::PAYLOAD_TOO_LARGE
+        }
         ErrorKind::Validation => StatusCode::BAD_REQUEST,
         ErrorKind::Security | ErrorKind::Permission | ErrorKind::Denied => StatusCode::FORBIDDEN,
         ErrorKind::NotFound => StatusCode::NOT_FOUND,

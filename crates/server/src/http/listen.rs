@@ -29,6 +29,7 @@ use super::mcp::Doors;
 use super::metrics::Metrics;
 use super::oauth::{METADATA, Oauth};
 use super::pages::Pages;
+use super::proxies::TrustedProxies;
 use super::routes::{Asked, Input, Method, PREFIX, PROJECT, Route, admit_project, no_project};
 use super::token::Right;
 use super::visitors::Visitors;
@@ -48,6 +49,7 @@ struct Server {
     authenticator: Authenticator,
     oauth: Option<Arc<Oauth>>,
     visitors: Arc<Visitors>,
+    proxies: TrustedProxies,
     pages: Option<Arc<Pages>>,
     doors: Doors,
     limits: HttpLimits,
@@ -71,6 +73,7 @@ pub async fn serve(serving: Serving, listener: impl Listener, stop: Cancellation
         authenticator: Authenticator::new(&serving, oauth.clone()),
         oauth,
         visitors,
+        proxies: serving.proxies.clone(),
         pages,
         doors: Doors::new(&serving, life.child_token()),
         projects: serving.projects,
@@ -151,16 +154,26 @@ fn router(server: &Arc<Server>) -> Router {
     if let Some(pages) = &server.pages {
         router = router.merge(super::pages::router(pages));
     }
-    let (visited, ready) = (Arc::clone(server), Arc::clone(server));
+    let [visited, ready, of_nothing, of_no_method] = std::array::from_fn(|_| Arc::clone(server));
     router
         .route("/healthz", get(|| async { envelope::json_response(StatusCode::OK, r#"{"ok":true}"#.to_owned()) }))
         .route("/readyz", get(move || is_ready(Arc::clone(&ready))))
-        .fallback(|| async { nothing_here() })
-        .layer(axum::middleware::from_fn(move |request: Request, next: axum::middleware::Next| {
+        .fallback(move |request: Request| async move { lost(&of_nothing, request, StatusCode::NOT_FOUND).await })
+        .method_not_allowed_fallback(move |request: Request| async move {
+            lost(&of_no_method, request, StatusCode::METHOD_NOT_ALLOWED).await
+        })
+        .layer(axum::middleware::from_fn(move |mut request: Request, next: axum::middleware::Next| {
             let server = Arc::clone(&visited);
             async move {
+                if let Some(Address(peer)) = request.extensions().get().copied() {
+                    let client = server.proxies.client(peer, request.headers());
+                    request.extensions_mut().insert(Address(client));
+                }
                 match server.visitors.check(request.method(), request.uri(), request.headers()) {
                     Ok(()) => next.run(request).await,
+                    Err(error) if server.pages.is_some() && wants_page(request.headers()) => {
+                        super::pages::problem(envelope::status(&error), &error, None)
+                    }
                     Err(error) => envelope::problem(&error),
                 }
             }
@@ -284,28 +297,48 @@ async fn metadata(server: &Server, path: &str) -> Response<Body> {
     }
 }
 
+/// The answer to a request that nothing here takes: a page for a browser, if there are pages, and the envelope for a program.
+async fn lost(server: &Server, request: Request, status: StatusCode) -> Response<Body> {
+    let (parts, _) = request.into_parts();
+    let response = match &server.pages {
+        Some(pages) if wants_page(&parts.headers) => pages.lost(&parts, status).await,
+        _ if status == StatusCode::METHOD_NOT_ALLOWED => {
+            let error = ToolError::new(ErrorKind::Validation, "this address does not take such a request");
+            envelope::problem_with(status, &error)
+        }
+        _ => nothing_here(),
+    };
+    server.metrics.request("lost", response.status().as_u16());
+    response
+}
+
+/// Whether a browser asks, for a person to look at what comes. No program asks for HTML, unless it wants a page, too.
+fn wants_page(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|kinds| kinds.to_str().ok());
+    accepted.flat_map(|kinds| kinds.split(',')).any(|kind| {
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        kind.eq_ignore_ascii_case("text/html")
+    })
+}
+
 fn nothing_here() -> Response<Body> {
     envelope::problem(&ToolError::new(ErrorKind::NotFound, "there is nothing at this address"))
 }
 
-/// The whole body of a request, within the limits of size and time.
-pub(super) async fn whole(limits: &HttpLimits, body: Body) -> Result<Bytes, Response<Body>> {
+/// The whole body of a request, within the limits of size and time; or the status and what is wrong.
+pub(super) async fn whole(limits: &HttpLimits, body: Body) -> Result<Bytes, (StatusCode, ToolError)> {
     let reading = Limited::new(body, limits.body_bytes).collect();
     match tokio::time::timeout(limits.body_timeout, reading).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
             let message = format!("the body is longer than {} bytes", limits.body_bytes);
-            let error = ToolError::new(ErrorKind::Limit, message);
-            Err(envelope::problem_with(StatusCode::PAYLOAD_TOO_LARGE, &error))
+            Err((StatusCode::PAYLOAD_TOO_LARGE, ToolError::too_large(message, limits.body_bytes)))
         }
         Ok(Err(_)) => {
             let error = ToolError::new(ErrorKind::Validation, "the body ended before it was whole");
-            Err(envelope::problem(&error))
+            Err((StatusCode::BAD_REQUEST, error))
         }
-        Err(_) => {
-            let error = ToolError::new(ErrorKind::Timeout, "the body took too long");
-            Err(envelope::problem_with(StatusCode::REQUEST_TIMEOUT, &error))
-        }
+        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, ToolError::new(ErrorKind::Timeout, "the body took too long"))),
     }
 }
 
@@ -329,7 +362,7 @@ async fn mcp(server: &Server, params: Params, request: Request) -> Response<Body
     };
     let body = match whole(&server.limits, body).await {
         Ok(body) => body,
-        Err(response) => return response,
+        Err((status, error)) => return envelope::problem_with(status, &error),
     };
     let request = axum::http::Request::from_parts(parts, body);
     let response = server.doors.answer(&principal, profile, request).await;
@@ -429,7 +462,7 @@ async fn handle(
             return Err(no_such_type("the body has to be JSON: `Content-Type: application/json`"));
         }
         Some(Input::Json(_)) => {
-            let bytes = whole(&server.limits, body).await?;
+            let bytes = whole(&server.limits, body).await.map_err(no_body)?;
             asked.body = serde_json::from_slice(&bytes).map_err(|error| {
                 let message = format!("the body is no JSON: {error}");
                 envelope::problem(&ToolError::new(ErrorKind::Validation, message))
@@ -438,11 +471,15 @@ async fn handle(
         Some(Input::Zip) if asked.headers.get(header::CONTENT_TYPE).is_none_or(|kind| kind != ZIP) => {
             return Err(no_such_type("the body has to be a package: `Content-Type: application/zip`"));
         }
-        Some(Input::Zip) => asked.bytes = whole(&server.limits, body).await?,
+        Some(Input::Zip) => asked.bytes = whole(&server.limits, body).await.map_err(no_body)?,
         None => {}
     }
     tracing::debug!(operation = route.name, "a request");
     (route.run)(asked).await.map(super::envelope::Reply::into_response).map_err(|error| envelope::problem(&error))
+}
+
+fn no_body((status, error): (StatusCode, ToolError)) -> Response<Body> {
+    envelope::problem_with(status, &error)
 }
 
 fn no_such_type(message: &str) -> Response<Body> {

@@ -23,6 +23,7 @@ mod oauth;
 mod openapi;
 mod pages;
 mod projects;
+mod proxies;
 mod routes;
 mod scrape;
 mod sessions;
@@ -37,6 +38,7 @@ pub use metrics::Metrics;
 pub use oauth::{Documents, LoginClient, OauthConfig, OauthLimits};
 pub use pages::SignIn;
 pub use projects::{Describe, OpenProject, Projects};
+pub use proxies::{ForwardedBy, Network, TrustedProxies};
 pub use scrape::serve_metrics;
 pub use token::{Right, Secret, place_of};
 pub use work::{
@@ -63,6 +65,8 @@ pub struct Serving {
     /// Names that this server is reached by, besides those of loopback. A request for any other is refused: a page of another name
     /// could have had its name lead here (DNS rebinding).
     pub hosts: Vec<String>,
+    /// Who is believed about where a request comes from.
+    pub proxies: TrustedProxies,
     /// Whose tokens are taken besides those that this server has issued.
     pub oauth: Option<OauthConfig>,
     /// How people sign in, whom pages are for; `None`: there are no pages.
@@ -78,6 +82,8 @@ pub struct Serving {
 pub struct HttpLimits {
     /// Connections that are open at once; further ones wait to be taken.
     pub connections: usize,
+    /// Longest head of a request, bytes; at least 8,192, which is the least that the HTTP library reads.
+    pub head_bytes: usize,
     /// How long a client may take for the head of a request.
     pub head_timeout: Duration,
     /// How long a client may take for the body of a request.
@@ -108,6 +114,7 @@ impl Default for HttpLimits {
     fn default() -> Self {
         Self {
             connections: 4096,
+            head_bytes: 64 * 1024,
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             body_bytes: 16 * 1024 * 1024,

@@ -8,6 +8,8 @@ use axum::http::{HeaderMap, Method, Uri, header};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use toolhost_contract::{ErrorKind, ToolError};
 
+use super::proxies::counted_by;
+
 /// Addresses whose failures are counted; beyond, those that have recovered are forgotten.
 const ADDRESSES_MAX: usize = 10_000;
 /// Fetch Metadata (W3C).
@@ -72,7 +74,7 @@ impl Visitors {
         if self.failures.len() >= ADDRESSES_MAX {
             self.failures.retain_recent();
         }
-        self.failures.check_key(&address).is_ok()
+        self.failures.check_key(&counted_by(address)).is_ok()
     }
 }
 

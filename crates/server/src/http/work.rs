@@ -13,7 +13,7 @@ use toolhost_builder::refs::Index;
 use toolhost_builder::{Files, Finding, Package, validate};
 use toolhost_contract::{BoxFuture, ToolError, canonical_json};
 use toolhost_host::{Origin, Undo};
-use toolhost_store::SessionRow;
+use toolhost_store::{Quota, SessionRow};
 
 use super::token::Right;
 
@@ -285,6 +285,12 @@ pub trait Work: Send + Sync {
 
     /// Makes somebody a member, changes what they are, or takes the membership away (`None`).
     fn set_member<'a>(&'a self, user: &'a str, name: &'a str, role: Option<NewRole<'a>>) -> Done<'a, MemberChanged>;
+
+    /// How much of the host the project's calls may have.
+    fn quota<'a>(&'a self, user: &'a str) -> Done<'a, Quota>;
+
+    /// Changes that, for an owner.
+    fn set_quota<'a>(&'a self, user: &'a str, quota: Quota) -> Done<'a, ()>;
 
     /// What an undo of the file changes of one call would put back now.
     fn file_undo<'a>(&'a self, user: &'a str, call: &'a str) -> Done<'a, Undo>;

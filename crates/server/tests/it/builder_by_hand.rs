@@ -183,3 +183,21 @@ async fn a_package_is_looked_at_before_it_replaces_exactly_what_was_there() {
     let plain = browser.post(&format!("{BUILDER}/import"), "zip=").await;
     assert_eq!(plain.status, 400, "{plain:?}");
 }
+
+#[tokio::test]
+async fn a_package_that_is_too_large_is_not_told_to_try_again_later() {
+    let small = HttpLimits { body_bytes: 1000, ..HttpLimits::default() };
+    // More than a package has, and more than this server takes at all.
+    for (limits, bytes) in [(HttpLimits::default(), 9 << 20), (small, 2000)] {
+        let rig = Rig::start_all(vec![house()], limits, None, PackageWork::of).await;
+        let browser = Browser::signed_in(&rig, USER_NAME).await;
+        let refused = send_file(&browser, &[("file", true, &vec![0; bytes])]).await;
+        assert_eq!((refused.status, refused.header("retry-after")), (413, None), "{bytes}: {}", refused.body);
+        let is_page = refused.header("content-type").is_some_and(|kind| kind.starts_with("text/html"));
+        assert!(is_page && refused.body.contains(USER_NAME) && refused.body.contains("bytes"), "{refused:?}");
+        if limits.body_bytes == small.body_bytes {
+            let long = browser.post(&format!("{BUILDER}/assistant"), &"x".repeat(2000)).await;
+            assert!(long.status == 413 && long.body.contains("<h1>"), "{long:?}");
+        }
+    }
+}

@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{BoxFuture, Clock, RandomIds, ToolError};
 use toolhost_host::{CallObserver, Profile};
 use toolhost_server::http::{
-    Describe, HttpLimits, Listener, Metrics, OauthConfig, OpenProject, Projects, Secret, Serving, SignIn, Work, serve,
-    serve_metrics,
+    Describe, HttpLimits, Listener, Metrics, OauthConfig, OpenProject, Projects, Secret, Serving, SignIn,
+    TrustedProxies, Work, serve, serve_metrics,
 };
 use toolhost_server::mcp::Offers;
 use toolhost_store::{LoginLife, NewToken};
@@ -99,11 +99,25 @@ impl Rig {
         Self::start_all(builders, HttpLimits::default(), None, |house| Some(work(house) as Arc<dyn Work>)).await
     }
 
-    /// The same with all that can be chosen.
+    /// The same behind proxies that are believed.
+    pub(crate) async fn start_behind(builders: Vec<HouseBuilder>, limits: HttpLimits, proxies: TrustedProxies) -> Self {
+        Self::start_whole(builders, limits, (None, proxies), |_| None).await
+    }
+
+    /// The same with all that most tests choose.
     pub(crate) async fn start_all(
         builders: Vec<HouseBuilder>,
         limits: HttpLimits,
         oauth: Option<OauthConfig>,
+        work: impl Fn(&House) -> Option<Arc<dyn Work>>,
+    ) -> Self {
+        Self::start_whole(builders, limits, (oauth, TrustedProxies::default()), work).await
+    }
+
+    async fn start_whole(
+        builders: Vec<HouseBuilder>,
+        limits: HttpLimits,
+        (oauth, proxies): (Option<OauthConfig>, TrustedProxies),
         work: impl Fn(&House) -> Option<Arc<dyn Work>>,
     ) -> Self {
         let metrics = Metrics::new("1.2.3");
@@ -137,6 +151,7 @@ impl Rig {
             projects: Arc::new(Served(projects)),
             clock: shared,
             hosts: Vec::new(),
+            proxies,
             oauth,
             sign_in,
             limits,

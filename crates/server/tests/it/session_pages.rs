@@ -9,7 +9,7 @@ use toolhost_server::http::{
     Archive, ChangePreview, Done, Forked, HttpLimits, Imported, MemberChanged, ModelLine, NewRole, NewRun,
     PackageFindings, Replaces, SessionInfo, Stop, TokenMade, TokenWish, WholePackage, Work,
 };
-use toolhost_store::{NewSession, Role, SessionState, Sessions};
+use toolhost_store::{NewSession, Quota, Role, SessionState, Sessions};
 use toolhost_testkit::USER;
 use toolhost_testkit::engines::engines;
 
@@ -315,6 +315,12 @@ impl Work for Told {
         unreachable!()
     }
     fn set_member<'a>(&'a self, _: &'a str, _: &'a str, _: Option<NewRole<'a>>) -> Done<'a, MemberChanged> {
+        unreachable!()
+    }
+    fn quota<'a>(&'a self, _: &'a str) -> Done<'a, Quota> {
+        unreachable!()
+    }
+    fn set_quota<'a>(&'a self, _: &'a str, _: Quota) -> Done<'a, ()> {
         unreachable!()
     }
     fn make_token<'a>(&'a self, _: &'a str, _: TokenWish) -> Done<'a, TokenMade> {

@@ -11,7 +11,7 @@ use toolhost_server::http::{
     Archive, ChangePreview, Done, Forked, Imported, MemberChanged, ModelLine, NewRole, NewRun, PackageFindings,
     Replaces, SessionInfo, Stop, TokenMade, TokenWish, WholePackage, Work,
 };
-use toolhost_store::{NewSession, Sessions, Who};
+use toolhost_store::{NewSession, Quota, Sessions, Who};
 use toolhost_testkit::{House, USER};
 
 /// The work of a test's project. Sessions are kept, and no model answers.
@@ -174,6 +174,12 @@ impl Work for PackageWork {
         Box::pin(async { nothing() })
     }
 
+    fn quota<'a>(&'a self, _: &'a str) -> Done<'a, Quota> {
+        Box::pin(async { nothing() })
+    }
+    fn set_quota<'a>(&'a self, _: &'a str, _: Quota) -> Done<'a, ()> {
+        Box::pin(async { nothing() })
+    }
     fn make_token<'a>(&'a self, _: &'a str, _: TokenWish) -> Done<'a, TokenMade> {
         Box::pin(async { nothing() })
     }

@@ -15,6 +15,7 @@ use toolhost_agent::start::{BuilderTarget, StartError, Task};
 use toolhost_builder::envelope::{Mode, TargetType};
 
 use self::conduct::Conducted;
+use crate::hosting::key_of;
 use crate::settings::Settings;
 use crate::traces::Tracing;
 use crate::{EXIT_DENIED, Usage, model, personas, print, wire};
@@ -117,13 +118,14 @@ fn dollars(text: &str) -> Result<f64, String> {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let task = task(&args)?;
-    let model = model::open(&settings.models()?, args.model.as_deref())?;
+    let resolved = settings.resolve()?;
+    let model = model::open(&settings.models_of(&key_of(&resolved))?, args.model.as_deref())?;
     let usual = match task {
         Task::Workspace { .. } => "developer",
         Task::Builder(_) => BUILDER,
     };
     let tracing = Tracing::start();
-    let mut host = wire::open_observed(&settings.resolve()?, Need::Writing, &tracing.observers(None)).await?;
+    let mut host = wire::open_observed(&resolved, Need::Writing, &tracing.observers(None)).await?;
     // Whoever may only read has no business with the operator's model.
     host.connection().need_role(toolhost_store::Role::Editor).await?;
     wire::about_ticket(&mut host, args.ticket.clone()).await?;

@@ -183,7 +183,7 @@ async fn answered<'a>(
         Ok(()) => Ok(see(&membership.path(SECTION))),
         Err(error) if error.kind == ErrorKind::Internal => Err(error),
         Err(error) => {
-            let status = envelope::status(error.kind);
+            let status = envelope::status(&error);
             let hint = error.hint.map(|hint| format!(" {hint}")).unwrap_or_default();
             let said = Said { typed, error: Some(format!("{}.{hint}", error.message)), made: None };
             Ok(page(status, &access_page(visitor, membership, said).await?))

@@ -577,13 +577,13 @@ async fn decide(
         Err(error) if error.kind == ErrorKind::Internal => Err(error),
         Err(error) => {
             let (ask, shown) = found(membership, id).await?;
+            let status = super::super::envelope::status(&error);
             let hint = error.hint.map(|hint| format!(" {hint}")).unwrap_or_default();
             let edited = match (word, shown.kind) {
                 ("edit", AskKind::Approval) => Some(field("arguments").to_owned()),
                 ("edit", _) => Some(field("edited").replace("\r\n", "\n")),
                 _ => None,
             };
-            let status = super::super::envelope::status(error.kind);
             let error = Some(format!("{}.{hint}", error.message));
             let tried = Tried { part: usize::MAX, text, edited, error, ..Tried::default() };
             Ok(page(status, &ask_page(visitor, membership, (&ask, &shown), tried).await?))

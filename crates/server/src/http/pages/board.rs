@@ -71,7 +71,7 @@ fn the_board(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             Ok(Called::Waits(address)) => Ok(see(&address)),
             Err(error) if error.kind == ErrorKind::Internal => Err(error),
             Err(error) => {
-                let status = envelope::status(error.kind);
+                let status = envelope::status(&error);
                 shown(&visitor, &membership, &wanted, status, Some(sentence(&error))).await
             }
         }

@@ -165,7 +165,7 @@ fn guard(headers: &mut HeaderMap) {
 }
 
 /// The page for a failure.
-fn problem(status: StatusCode, error: &ToolError, user: Option<&str>) -> Response<Body> {
+pub(crate) fn problem(status: StatusCode, error: &ToolError, user: Option<&str>) -> Response<Body> {
     if let Some(source) = &error.source {
         tracing::error!(error = %source, "a page failed");
     }

@@ -54,7 +54,7 @@ fn models(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 Ok(()) => (true, format!("{} has answered.", name(model))),
                 Err(error) if error.kind == ErrorKind::Internal => return Err(error),
                 Err(error) => {
-                    status = envelope::status(error.kind);
+                    status = envelope::status(&error);
                     (false, sentence(&error))
                 }
             });

@@ -207,7 +207,7 @@ async fn revoke(visitor: &Visitor<'_>, membership: &Membership, id: &str) -> Res
         Ok(()) => Ok(see(&membership.path(SECTION))),
         Err(error) if error.kind == ErrorKind::Internal => Err(error),
         Err(error) => {
-            let status = envelope::status(error.kind);
+            let status = envelope::status(&error);
             let shown = policy_page(visitor, membership, Tried::default(), Some(error.message)).await?;
             Ok(page(status, &shown))
         }

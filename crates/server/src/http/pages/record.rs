@@ -184,7 +184,7 @@ fn one_record(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 let (comment_error, error_all) = if is_comment { (message, None) } else { (None, message) };
                 let typed = form.get("text").map(|text| text.replace("\r\n", "\n")).unwrap_or_default();
                 let tried = Tried { typed, error: error_all, comment_error };
-                shown(&visitor, &membership, id, &wanted, envelope::status(error.kind), tried).await
+                shown(&visitor, &membership, id, &wanted, envelope::status(&error), tried).await
             }
         }
     })

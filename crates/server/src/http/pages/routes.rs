@@ -97,7 +97,7 @@ impl Pages {
         let (parts, body) = request.into_parts();
         let answer = match named(params) {
             Ok(path) => self.made(&parts, path, body, route).await,
-            Err(error) => failed(&error, None),
+            Err(_) => self.lost(&parts, StatusCode::NOT_FOUND).await,
         };
         self.metrics.request(route.name, answer.status().as_u16());
         answer
@@ -115,7 +115,7 @@ impl Pages {
             Err(error) => return failed(&error, None),
         };
         // Nothing is read of whoever is nobody.
-        let wanted = match self.wanted(parts, path, (body, route.path == builder::IMPORT)).await {
+        let wanted = match self.wanted(parts, path, (body, route.path == builder::IMPORT), &login).await {
             Ok(wanted) => wanted,
             Err(answer) => return answer,
         };
@@ -130,41 +130,46 @@ impl Pages {
         parts: &Parts,
         path: HashMap<String, String>,
         (body, may_have_files): (Body, bool),
+        login: &Login,
     ) -> Result<Wanted, Response<Body>> {
-        let query = query_of(parts.uri.query().unwrap_or_default()).map_err(|error| failed(&error, None))?;
+        let query = query_of(parts.uri.query().unwrap_or_default()).map_err(|error| failed(&error, Some(login)))?;
+        let server = self.door.server(&parts.headers);
         if only_looks(parts) {
-            return Ok(Wanted {
-                path,
-                query,
-                form: None,
-                server: self.door.server(&parts.headers),
-                files: BTreeMap::new(),
-            });
+            return Ok(Wanted { path, query, form: None, server, files: BTreeMap::new() });
         }
         if !self.door.sent_by_own_page(&parts.headers) {
             let error = ToolError::new(ErrorKind::Security, "This form was not sent by a page of this server.")
                 .hint("Open the page here and send it again.");
-            return Err(failed(&error, None));
+            return Err(failed(&error, Some(login)));
         }
         let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         if let Some(boundary) = kind.and_then(multipart::boundary).filter(|_| may_have_files) {
             let most = builder::UPLOAD_BYTES_MAX.min(self.limits.body_bytes);
-            let body = whole(&HttpLimits { body_bytes: most, ..self.limits }, body).await?;
-            let sent = multipart::parse(&body, boundary).map_err(|error| failed(&error, None))?;
-            return Ok(Wanted {
-                path,
-                query,
-                form: Some(sent.fields),
-                server: self.door.server(&parts.headers),
-                files: sent.files,
-            });
+            let limits = HttpLimits { body_bytes: most, ..self.limits };
+            let body = whole(&limits, body).await.map_err(|error| no_form(&error, &login.user))?;
+            let sent = multipart::parse(&body, boundary).map_err(|error| failed(&error, Some(login)))?;
+            return Ok(Wanted { path, query, form: Some(sent.fields), server, files: sent.files });
         }
         let limits = HttpLimits { body_bytes: FORM_BYTES_MAX.min(self.limits.body_bytes), ..self.limits };
-        let body = whole(&limits, body).await?;
+        let body = whole(&limits, body).await.map_err(|error| no_form(&error, &login.user))?;
         let text = std::str::from_utf8(&body)
-            .map_err(|_| failed(&ToolError::new(ErrorKind::Validation, "The form is no text."), None))?;
-        let form = query_of(text).map_err(|error| failed(&error, None))?;
-        Ok(Wanted { path, query, form: Some(form), server: self.door.server(&parts.headers), files: BTreeMap::new() })
+            .map_err(|_| failed(&ToolError::new(ErrorKind::Validation, "The form is no text."), Some(login)))?;
+        let form = query_of(text).map_err(|error| failed(&error, Some(login)))?;
+        Ok(Wanted { path, query, form: Some(form), server, files: BTreeMap::new() })
+    }
+
+    /// The page for an address that no page has, or that takes no such request, with the menu for whoever has signed in.
+    pub(crate) async fn lost(&self, parts: &Parts, status: StatusCode) -> Response<Body> {
+        let login = self.door.login(&parts.headers).await.ok().flatten();
+        let error = match status {
+            StatusCode::METHOD_NOT_ALLOWED => {
+                ToolError::new(ErrorKind::Validation, "This address cannot be asked in this way.")
+                    .hint("Go back, open the page anew, and try again.")
+            }
+            _ => ToolError::new(ErrorKind::NotFound, "There is nothing at this address.")
+                .hint("It may have been mistyped, or the link may be old."),
+        };
+        problem(status, &error, login.as_ref().map(|login| &*login.user))
     }
 
     /// A link that signs somebody in, looked at or used up.
@@ -266,8 +271,13 @@ impl Pages {
     }
 }
 
+/// A form that could not be read whole.
+fn no_form((status, error): &(StatusCode, ToolError), user: &str) -> Response<Body> {
+    problem(*status, error, Some(user))
+}
+
 fn failed(error: &ToolError, login: Option<&Login>) -> Response<Body> {
-    problem(envelope::status(error.kind), error, login.map(|login| &*login.user))
+    problem(envelope::status(error), error, login.map(|login| &*login.user))
 }
 
 /// Whether a request changes nothing.

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use toolhost_contract::{ErrorKind, ToolError, visible_line};
+use toolhost_contract::{ToolError, visible_line};
 
 use super::route::{Made, Route, Wanted};
 use super::visitor::Visitor;
@@ -102,7 +102,7 @@ async fn answer(visitor: &Visitor<'_>, code: String, said: Option<&str>) -> Resu
 
 fn unknown(visitor: &Visitor<'_>, code: String) -> Response<Body> {
     let error = Some("No terminal waits with this code. It was answered already, is too old, or was typed wrong.");
-    let status = super::super::envelope::status(ErrorKind::NotFound);
+    let status = StatusCode::NOT_FOUND;
     page(status, &CodePage { place: visitor.place(), code: visible_line(&code), error, done: None })
 }
 

@@ -250,7 +250,7 @@ async fn shown(
         preview => preview?,
     };
     let sets = work.changes(user, None, true).await?;
-    let status = tried.error.as_ref().map_or(StatusCode::OK, |error| envelope::status(error.kind));
+    let status = tried.error.as_ref().map_or(StatusCode::OK, |error| envelope::status(error));
     Ok(page(status, &change_page(visitor, membership, (&preview, &sets), &tried)?))
 }
 

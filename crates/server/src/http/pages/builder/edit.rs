@@ -116,7 +116,7 @@ fn edit(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 let field = |name: &str| form.get(name).cloned().unwrap_or_default();
                 (shown.text, shown.reason, shown.revision) = (field("text"), field("reason"), field("revision"));
                 shown.error = Some(said(&error));
-                Ok(page(envelope::status(error.kind), &shown))
+                Ok(page(envelope::status(&error), &shown))
             }
         }
     })
@@ -250,7 +250,7 @@ fn profile(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 field("industry_domain").clone_into(&mut shown.domain);
                 field("revision").clone_into(&mut shown.revision);
                 shown.lists.iter_mut().for_each(|list| field(list.name).clone_into(&mut list.text));
-                Ok(page(envelope::status(error.kind), &shown))
+                Ok(page(envelope::status(&error), &shown))
             }
         }
     })
@@ -332,7 +332,7 @@ fn import(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             Err(error) if error.kind == ErrorKind::Internal => Err(error),
             Err(error) => {
                 shown.error = Some(said(&error));
-                Ok(page(envelope::status(error.kind), &shown))
+                Ok(page(envelope::status(&error), &shown))
             }
         }
     })
@@ -349,7 +349,7 @@ async fn check(
     }
     if zip.len() > ZIP_BYTES_MAX {
         let message = format!("The file is larger than {ZIP_BYTES_MAX} bytes");
-        return Err(ToolError::new(ErrorKind::Limit, message)
+        return Err(ToolError::too_large(message, ZIP_BYTES_MAX)
             .hint("Import a larger package at a terminal: `toolhost package import PATH`."));
     }
     let work = work(membership)?;

@@ -141,7 +141,7 @@ async fn answer(visitor: &Visitor<'_>, wanted: &Wanted, about: About) -> Result<
                 [name] => complain(&mut fields, name, &message),
                 _ => false,
             };
-            let status = envelope::status(error.kind);
+            let status = envelope::status(&error);
             let error = (!is_beside).then_some(message);
             Ok(shown(visitor, &membership, &about, status, (fields, version), error))
         }

@@ -133,7 +133,7 @@ pub(super) async fn answer(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Res
             let (error_said, error_all) = if is_said { (message, None) } else { (None, message) };
             let typed = form.get("text").map(|text| text.replace("\r\n", "\n")).unwrap_or_default();
             let tried = Tried { typed, error: error_all, said_error: error_said };
-            shown(visitor, &membership, id, Look::default(), envelope::status(error.kind), tried).await
+            shown(visitor, &membership, id, Look::default(), envelope::status(&error), tried).await
         }
     }
 }

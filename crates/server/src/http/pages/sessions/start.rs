@@ -8,7 +8,6 @@ use axum::http::{Response, StatusCode};
 use toolhost_contract::{ErrorKind, ToolError};
 
 use super::{PART, address, can_work};
-use crate::http::envelope;
 use crate::http::pages::forms::{Field, Shape, choice, complain, filled};
 use crate::http::pages::route::Wanted;
 use crate::http::pages::visitor::{Membership, Visitor};
@@ -84,7 +83,7 @@ pub(super) async fn answer(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Res
             });
             let is_beside = about.is_some_and(|name| complain(&mut fields, name, &message));
             let error = (!is_beside).then_some(message);
-            Ok(shown(visitor, &membership, envelope::status(ErrorKind::Validation), fields, error))
+            Ok(shown(visitor, &membership, StatusCode::BAD_REQUEST, fields, error))
         }
     }
 }

@@ -1,0 +1,83 @@
+//! How much of the host the calls of a project may have, as an owner has set it.
+
+use serde::Serialize;
+
+use crate::db::{Db, sql};
+use crate::error::Result;
+
+/// Most calls a minute, and most open at once, that a quota can say: a host has further limits of its own.
+pub const QUOTA_MINUTE_MAX: u32 = 60_000;
+pub const QUOTA_OPEN_MAX: u32 = 1024;
+
+/// How much of the host the calls of a project may have; what is `None` has no limit of its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Quota {
+    calls_per_minute: Option<u32>,
+    calls_open: Option<u32>,
+}
+
+impl Quota {
+    /// # Errors
+    /// If a limit is out of bounds: what is wrong.
+    pub fn new(calls_per_minute: Option<u32>, calls_open: Option<u32>) -> std::result::Result<Self, String> {
+        let limits = [
+            ("calls per minute", calls_per_minute, QUOTA_MINUTE_MAX),
+            ("calls open at once", calls_open, QUOTA_OPEN_MAX),
+        ];
+        for (what, said, most) in limits {
+            if said.is_some_and(|said| !(1..=most).contains(&said)) {
+                return Err(format!("{what} go from 1 to {most}"));
+            }
+        }
+        Ok(Self { calls_per_minute, calls_open })
+    }
+
+    pub fn calls_per_minute(&self) -> Option<u32> {
+        self.calls_per_minute
+    }
+
+    pub fn calls_open(&self) -> Option<u32> {
+        self.calls_open
+    }
+}
+
+/// The quotas of all projects of a database.
+#[derive(Clone)]
+pub struct Quotas {
+    db: Db,
+}
+
+impl Quotas {
+    pub(crate) fn new(db: Db) -> Self {
+        Self { db }
+    }
+
+    /// What the project may have; everything, where nobody has said otherwise.
+    pub async fn get(&self, project: i64) -> Result<Quota> {
+        let select = "SELECT calls_per_minute, calls_open FROM quota WHERE project_id = $1";
+        let rows = sql(select).bind(project).read(&self.db).await?;
+        let Some(row) = rows.first() else { return Ok(Quota::default()) };
+        let limit = |column| -> Result<Option<u32>> {
+            Ok(row.get::<Option<i64>>(column)?.and_then(|limit| u32::try_from(limit).ok()))
+        };
+        Ok(Quota { calls_per_minute: limit("calls_per_minute")?, calls_open: limit("calls_open")? })
+    }
+
+    pub async fn set(&self, project: i64, quota: Quota) -> Result<()> {
+        let mut tx = self.db.write().await?;
+        let upsert = "INSERT INTO quota (project_id, calls_per_minute, calls_open) VALUES ($1, $2, $3)
+             ON CONFLICT (project_id) DO UPDATE SET calls_per_minute = excluded.calls_per_minute, calls_open = excluded.calls_open";
+        let upsert = sql(upsert).bind(project).bind(quota.calls_per_minute.map(i64::from));
+        upsert.bind(quota.calls_open.map(i64::from)).run(&mut tx).await?;
+        tx.commit().await
+    }
+
+    /// When the last call but `back` began, by the audit, whichever host has made it; `None` where there were fewer.
+    pub async fn began(&self, project: i64, back: u32) -> Result<Option<i64>> {
+        let select =
+            "SELECT at_ms FROM audit WHERE project_id = $1 AND event = 'started' ORDER BY seq DESC LIMIT 1 OFFSET $2";
+        let rows = sql(select).bind(project).bind(i64::from(back)).read(&self.db).await?;
+        rows.first().map(|row| row.get("at_ms")).transpose()
+    }
+}
