@@ -1,9 +1,9 @@
 //! What is left of a project's quota: calls a minute, and calls open at once.
 //!
-//! The audit knows the calls that every host of the database has begun, so a minute's calls are counted together. It does not know of those
-//! that are let through at this moment: each gate counts its own besides.
+//! The audit knows the calls that have ended on every host of the database, so a minute's calls are counted together. It does not know
+//! of those that are under way, or have ended just now: each gate counts its own besides.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ pub(crate) struct QuotaKeeper {
 struct Used {
     /// The quota, and until when it is believed.
     known: Option<(Quota, Duration)>,
-    /// The time up to which the calls so far have used the rate up.
-    spent: Duration,
+    /// When the calls of the last minute were let through, the first first; as many as the quota of a minute at most.
+    begun: VecDeque<Duration>,
     open: u32,
 }
 
@@ -70,9 +70,9 @@ impl QuotaKeeper {
             }
         };
         if let Some(most) = quota.calls_per_minute()
-            && let Some(began) = self.quotas.began(project, most - 1).await?
+            && let Some(ended) = self.quotas.ended(project, most - 1).await?
         {
-            let since = Duration::from_millis(u64::try_from(self.clock.unix_ms() - began).unwrap_or(0));
+            let since = Duration::from_millis(u64::try_from(self.clock.unix_ms() - ended).unwrap_or(0));
             if since < MINUTE {
                 return Err(too_often(most, MINUTE - since));
             }
@@ -82,11 +82,14 @@ impl QuotaKeeper {
             return Err(refused(format!("{most} calls of this project are open, which is its quota"), OPEN_RETRY));
         }
         if let Some(most) = quota.calls_per_minute() {
-            let spent = left.spent.max(now) + MINUTE / most;
-            if spent > now + MINUTE {
-                return Err(too_often(most, spent - now - MINUTE));
+            while left.begun.front().is_some_and(|begun| *begun + MINUTE <= now) {
+                left.begun.pop_front();
             }
-            left.spent = spent;
+            let most_kept = usize::try_from(most).unwrap_or(usize::MAX);
+            if let Some(first) = left.begun.front().filter(|_| left.begun.len() >= most_kept) {
+                return Err(too_often(most, *first + MINUTE - now));
+            }
+            left.begun.push_back(now);
         }
         if !is_open {
             return Ok(None);

@@ -9,6 +9,11 @@ use crate::error::Result;
 pub const QUOTA_MINUTE_MAX: u32 = 60_000;
 pub const QUOTA_OPEN_MAX: u32 = 1024;
 
+/// Rows of the audit that are looked at for each call that is counted: its two, and as many of calls that were refused.
+const ROWS_OF_CALL_MAX: i64 = 4;
+/// Rows that are looked at in any case.
+const ROWS_MIN: i64 = 1000;
+
 /// How much of the host the calls of a project may have; what is `None` has no limit of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -73,11 +78,13 @@ impl Quotas {
         tx.commit().await
     }
 
-    /// When the last call but `back` began, by the audit, whichever host has made it; `None` where there were fewer.
-    pub async fn began(&self, project: i64, back: u32) -> Result<Option<i64>> {
-        let select =
-            "SELECT at_ms FROM audit WHERE project_id = $1 AND event = 'started' ORDER BY seq DESC LIMIT 1 OFFSET $2";
-        let rows = sql(select).bind(project).bind(i64::from(back)).read(&self.db).await?;
+    /// When the last call but `back` ended, by the audit, whichever host has made it; `None` where there were fewer. Calls that a limit has
+    /// refused do not count: who asks too often would never get through again.
+    pub async fn ended(&self, project: i64, back: u32) -> Result<Option<i64>> {
+        let looked_at = i64::from(back) * ROWS_OF_CALL_MAX + ROWS_MIN;
+        let select = "SELECT at_ms FROM (SELECT seq, at_ms, event, ok, body FROM audit WHERE project_id = $1 ORDER BY seq DESC LIMIT $2) AS newest
+             WHERE event = 'finished' AND (ok = TRUE OR body NOT LIKE '%\"kind\":\"limit\"%') ORDER BY seq DESC LIMIT 1 OFFSET $3";
+        let rows = sql(select).bind(project).bind(looked_at).bind(i64::from(back)).read(&self.db).await?;
         rows.first().map(|row| row.get("at_ms")).transpose()
     }
 }

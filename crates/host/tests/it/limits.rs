@@ -99,6 +99,10 @@ async fn a_project_has_its_quota_of_a_minute_whatever_the_session() {
     assert!(call("s4").await.ok, "the first call is a minute ago");
     assert!(!call("s4").await.ok);
     assert_eq!(watched.runs(), 4);
+    // What every host of the database finds in the audit: the four that ran, reads among them, and none that was refused.
+    house.rows().await;
+    let ended = async |back| quotas.ended(house.project.id, back).await.unwrap();
+    assert_eq!((ended(3).await.is_some(), ended(4).await), (true, None));
     // Another quota holds within a second.
     quotas.set(house.project.id, Quota::default()).await.unwrap();
     house.clock.advance(Duration::from_secs(1));

@@ -39,7 +39,9 @@ const WRONG: &str = r#"
         .map((one) => one.outerHTML.slice(0, 200)).join());
     say('headings', document.querySelectorAll('h1').length === 1 ? '' : document.querySelectorAll('h1').length);
     say('width', document.scrollingElement.scrollWidth > innerWidth ? document.scrollingElement.scrollWidth : '');
-    const values = [...document.querySelectorAll('input,textarea,option')].map((one) => one.value).join('\n');
+    // What a person edits is as it is; beside it, it is written out.
+    const edited = /[/]edit$|^[/]asks[/]/.test(location.pathname);
+    const values = edited ? '' : [...document.querySelectorAll('input,textarea,option')].map((one) => one.value).join('\n');
     const raw = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]/u;
     const shown = document.body.innerText;
     say('raw marks', (raw.exec(shown) || raw.exec(values) || raw.exec(document.title) || [''])[0] &&
@@ -85,19 +87,25 @@ async fn complain(browser: &Browser, wrong: &mut Vec<String>, rig: &Rig, path: &
     wrong.extend(browser.messages().await.into_iter().map(|message| format!("{short}: {message}")));
 }
 
-/// A project into which an agent has written the whole corpus, wherever it may write.
-async fn written_over(corpus: &[Hostile]) -> Rig {
+/// A project into which an agent has written the whole corpus, wherever it may write; and the records that came of each text.
+async fn written_over(corpus: &[Hostile]) -> (Rig, Vec<Vec<String>>) {
     let limits = AskLimits { open: 1000, bytes: 1 << 30 };
     let policy = "[[rules]]\ntool = \"file.write\"\ndecide = \"ask\"\n[[rules]]\ntool = \"bash\"\ndecide = \"ask\"\n";
     let asking = Asking { limits, hold: Duration::ZERO, ..Asking::default() };
     let rig = Rig::start(vec![house().project_policy(policy).asking(asking)], HttpLimits::default()).await;
     let token = rig.token(&["call"]).await;
     let mut kept: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut records = Vec::new();
     for Hostile { text, .. } in corpus {
+        let mut ids = Vec::new();
         for (tool, arguments) in written(text) {
-            let reply = rig.call(&token, tool, arguments).await;
-            *kept.entry(tool).or_default() += usize::from(reply.json()["ok"] == true);
+            let reply = rig.call(&token, tool, arguments).await.json();
+            *kept.entry(tool).or_default() += usize::from(reply["ok"] == true);
+            let data = reply["data"].to_string();
+            let id = ["TKT-", "TASK-"].iter().find_map(|kind| data.find(kind)).map(|at| &data[at..]);
+            ids.extend(id.map(|id| id.split('"').next().unwrap_or_default().to_owned()));
         }
+        records.push(ids);
     }
     for (tool, kept) in &kept {
         // The rest is refused: a line of a million letters is no title, and some are no path.
@@ -107,15 +115,16 @@ async fn written_over(corpus: &[Hostile]) -> Rig {
     for (number, Hostile { text, .. }) in corpus.iter().enumerate() {
         rig.houses[0].workspace.write(&format!("hostile/{number}.txt"), text);
     }
+    rig.houses[0].workspace.write("notes.md", "# Notes\n");
     rig.houses[0].workspace.write("hostile/invalid.txt", b"m900 \xff\xfe\xc3\x28 <script>window.ran=1</script>\n");
-    rig
+    (rig, records)
 }
 
 #[tokio::test]
 async fn nothing_that_an_agent_writes_is_more_than_text_on_any_page() {
     let corpus = hostile();
     assert!(corpus.len() >= 100);
-    let rig = written_over(&corpus).await;
+    let (rig, records) = written_over(&corpus).await;
     let Some(browser) = browser(&rig, "local").await else { return };
     browser.size(WIDTH, HEIGHT).await;
     let person = Visitor::signed_in(&rig, "local").await;
@@ -128,34 +137,41 @@ async fn nothing_that_an_agent_writes_is_more_than_text_on_any_page() {
     for path in ["/", "/projects"] {
         complain(&browser, &mut wrong, &rig, path).await;
     }
-    for (_, path) in PROJECT_PAGES {
+    // Of a builder's package, and of sessions, there is none here.
+    let has_none = |path: &str| path.starts_with("builder") || path.starts_with("sessions/");
+    for (_, path) in PROJECT_PAGES.iter().filter(|(_, path)| !has_none(path)) {
         complain(&browser, &mut wrong, &rig, &format!("/projects/p0/{path}")).await;
     }
-    for (number, Hostile { mark, text }) in corpus.iter().enumerate() {
-        let number = number + 1;
-        let ticket = format!("/projects/p0/records/TKT-{number:03}");
-        complain(&browser, &mut wrong, &rig, &ticket).await;
-        complain(&browser, &mut wrong, &rig, &format!("{ticket}/edit")).await;
-        complain(&browser, &mut wrong, &rig, &format!("/projects/p0/files?path=hostile/{}.txt", number - 1)).await;
+    for (number, (Hostile { mark, text }, ids)) in corpus.iter().zip(&records).enumerate() {
+        for id in ids {
+            let record = format!("/projects/p0/records/{id}");
+            complain(&browser, &mut wrong, &rig, &record).await;
+            if !browser.text().await.contains(mark.as_str()) {
+                wrong.push(format!("{id}: {mark} cannot be read"));
+            }
+            if id.starts_with("TKT-") {
+                complain(&browser, &mut wrong, &rig, &format!("{record}/edit")).await;
+                if text.contains('\u{202e}') && !browser.text().await.contains("turn its order around") {
+                    wrong.push(format!("{id}: the marks of {mark} are not written out"));
+                }
+            }
+        }
+        // A file with a zero is none of text, and a million letters are no address.
+        if !text.contains('\0') {
+            complain(&browser, &mut wrong, &rig, &format!("/projects/p0/files?path=hostile/{number}.txt")).await;
+        }
         if text.len() < 2000 {
             complain(&browser, &mut wrong, &rig, &format!("/search?{}", form(&[("q", text)]))).await;
-            complain(&browser, &mut wrong, &rig, &format!("/projects/p0/files?{}", form(&[("q", text)]))).await;
             let asked = form(&[("tool", text), ("session", text), ("hours", text)]);
             complain(&browser, &mut wrong, &rig, &format!("/projects/p0/audit?{asked}")).await;
         }
-        for kind in ["TASK", "REQ"] {
-            complain(&browser, &mut wrong, &rig, &format!("/projects/p0/records/{kind}-{number:03}")).await;
-        }
-        browser.open(&url(&rig, &format!("/projects/p0/records/TASK-{number:03}"))).await;
-        let shown = browser.text().await;
-        if !shown.contains(mark.as_str()) && text.len() < 2000 {
-            wrong.push(format!("TASK-{number:03}: {mark} cannot be read"));
-        }
     }
+    assert!(records.iter().map(Vec::len).sum::<usize>() >= 2 * corpus.len() * 8 / 10);
     complain(&browser, &mut wrong, &rig, "/projects/p0/files?path=hostile/invalid.txt").await;
     let asks = rig.houses[0].gate.queue().asks().open_numbers(rig.houses[0].project.id).await.unwrap();
     assert!(asks.len() >= corpus.len(), "{}", asks.len());
-    for number in asks {
+    // Five kinds of asks come in turn: each text is in one that is looked at, and each kind is looked at with many texts.
+    for number in asks.into_iter().step_by(3) {
         complain(&browser, &mut wrong, &rig, &format!("/asks/p0/ask-{number}")).await;
     }
     wrong.truncate(40);

@@ -2,6 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::marks::without_marks;
+
+/// How much of a value is shown with its marks written out, characters.
+const WRITTEN_OUT_CHARS_MAX: usize = 2000;
+
 /// A field of a form.
 pub(super) struct Field {
     pub(super) name: &'static str,
@@ -50,11 +55,18 @@ impl Field {
         matches!(self.shape, Shape::Check)
     }
 
+    /// The value with its deceiving marks written out, where it has such: they stay in the field, because what is saved is what it holds.
+    pub(super) fn written_out(&self) -> Option<String> {
+        let plain = without_marks(&self.value);
+        (plain != self.value).then(|| plain.chars().take(WRITTEN_OUT_CHARS_MAX).collect())
+    }
+
     /// Which elements say more of the field.
     pub(super) fn described_by(&self) -> String {
         let hint = (!self.hint.is_empty()).then(|| format!("{}-hint", self.name));
         let error = self.error.is_some().then(|| format!("{}-error", self.name));
-        hint.into_iter().chain(error).collect::<Vec<_>>().join(" ")
+        let marks = self.written_out().map(|_| format!("{}-marks", self.name));
+        hint.into_iter().chain(error).chain(marks).collect::<Vec<_>>().join(" ")
     }
 }
 

@@ -25,7 +25,7 @@ const QUERY_CHARS_MAX: usize = 200;
 #[template(path = "search.html")]
 struct SearchPage<'a> {
     place: Place<'a>,
-    query: &'a str,
+    query: String,
     found: Vec<Row>,
     /// How many were found beside these.
     more: usize,
@@ -74,5 +74,5 @@ async fn search(visitor: &Visitor<'_>, query: &str) -> Result<Response<Body>, To
     });
     let more = rows.len().saturating_sub(FOUND_MAX);
     rows.truncate(FOUND_MAX);
-    Ok(page(StatusCode::OK, &SearchPage { place: visitor.place(), query, found: rows, more }))
+    Ok(page(StatusCode::OK, &SearchPage { place: visitor.place(), query: visible_line(query), found: rows, more }))
 }
