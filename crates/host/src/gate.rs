@@ -376,10 +376,7 @@ impl Gate {
         record.judged(&verdict);
         record.digest = Some(digest(&tool.info, &arguments.json, call)?);
         verdict.check_denied(&tool.info.name)?;
-        let permit = match verdict.decide {
-            Decide::Allow => None,
-            _ => self.permit(call, tool, &verdict, &arguments, record).await?,
-        };
+        let permit = self.permit(call, tool, &verdict, &arguments, record).await?;
         let must_ask = verdict.decide != Decide::Allow && permit.is_none();
 
         // 7. Approve; 8. Record "started"
@@ -447,7 +444,7 @@ impl Gate {
         });
     }
 
-    /// The permission by a rule, with which a person has allowed calls like this one.
+    /// The permission by a rule, with which a person has allowed calls like this one, where it needs one.
     async fn permit(
         &self,
         call: &Call,
@@ -456,7 +453,7 @@ impl Gate {
         arguments: &Arguments,
         record: &mut Record,
     ) -> Result<Option<Permit>, ToolError> {
-        if tool.info.facts.approval != Approval::ByPolicy {
+        if verdict.decide == Decide::Allow || tool.info.facts.approval != Approval::ByPolicy {
             return Ok(None);
         }
         let queue = &self.state.config.queue;
@@ -526,16 +523,7 @@ impl Gate {
         };
         let cancel = hooks.cancel.child_token();
         let digest = record.digest.clone().unwrap_or_default();
-        let people = CallPeople {
-            state: &self.state,
-            gate: self,
-            call,
-            hooks,
-            tool,
-            digest,
-            used: OnceLock::new(),
-            waited: Mutex::default(),
-        };
+        let people = CallPeople::of((&self.state, self), call, hooks, tool, digest);
         // The answer of a call that goes on: the same as it would be at the end, but for what it says.
         let answer = |success: Success| {
             let result = Ok(self.audience(call, hooks).success(success));

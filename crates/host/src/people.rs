@@ -53,7 +53,17 @@ impl People for CallPeople<'_> {
     }
 }
 
-impl CallPeople<'_> {
+impl<'a> CallPeople<'a> {
+    pub(crate) fn of(
+        (state, gate): (&'a GateState, &'a dyn RunStoredCall),
+        call: &'a Call,
+        hooks: &'a Hooks,
+        tool: &'a Registered,
+        digest: String,
+    ) -> Self {
+        Self { state, gate, call, hooks, tool, digest, used: OnceLock::new(), waited: Mutex::default() }
+    }
+
     pub(crate) fn waited(&self) -> Duration {
         *self.waited.lock().unwrap_or_else(PoisonError::into_inner)
     }

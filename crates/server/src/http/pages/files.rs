@@ -326,7 +326,7 @@ fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let undo = work.file_undo(user, call).await?;
         let can = membership.role <= Role::Editor && undo.conflicts.is_empty() && !undo.is_empty();
         let lines = undo.steps.iter().flat_map(|step| step.diff.lines());
-        let status = error.as_ref().map_or(StatusCode::OK, |error| envelope::status(error));
+        let status = error.as_ref().map_or(StatusCode::OK, envelope::status);
         let shown = UndoPage {
             place: place(&visitor, &membership),
             address: membership.path(&format!("files/undo/{}", encoded(call))),

@@ -156,7 +156,7 @@ async fn ask_page(
     let object = Object::parse(&field("name")).filter(|object| target_of(&object.to_string()).is_some());
     let inside = object.as_ref().and_then(Object::workflow).unwrap_or_default();
     let sessions = sessions_on(visitor, membership, object.as_ref()).await?;
-    let status = error.map_or(StatusCode::OK, |error| envelope::status(error));
+    let status = error.map_or(StatusCode::OK, envelope::status);
     Ok(page(
         status,
         &AskPage {
@@ -309,7 +309,7 @@ async fn chat_page(
     let target = Object::parse(word("target"));
     let none = Value::Null;
     let body = opening.as_ref().unwrap_or(&none);
-    let status = error.map_or(StatusCode::OK, |error| envelope::status(error));
+    let status = error.map_or(StatusCode::OK, envelope::status);
     Ok(page(
         status,
         &ChatPage {

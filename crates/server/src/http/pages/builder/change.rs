@@ -250,7 +250,7 @@ async fn shown(
         preview => preview?,
     };
     let sets = work.changes(user, None, true).await?;
-    let status = tried.error.as_ref().map_or(StatusCode::OK, |error| envelope::status(error));
+    let status = tried.error.as_ref().map_or(StatusCode::OK, envelope::status);
     Ok(page(status, &change_page(visitor, membership, (&preview, &sets), &tried)?))
 }
 

@@ -203,7 +203,7 @@ async fn history(
     let deeds = work(membership)?.history(&visitor.login.user).await?;
     let address = membership.path("builder/history");
     let (deeds, part) = part(deeds, from, &address);
-    let status = error.map_or(StatusCode::OK, |error| envelope::status(error));
+    let status = error.map_or(StatusCode::OK, envelope::status);
     let deeds = deeds.iter().map(|deed| deed_row(membership, deed)).collect();
     let error = error.map(said);
     Ok(page(status, &HistoryPage { place: place(visitor, membership), address, error, deeds, part }))
