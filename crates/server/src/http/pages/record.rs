@@ -117,7 +117,7 @@ struct Link {
 
 /// Records that refer to this one, by what they are to it.
 struct Group {
-    label: &'static str,
+    label: String,
     links: Vec<Link>,
 }
 
@@ -386,26 +386,12 @@ fn refers(membership: &Membership, record: &Value) -> Vec<Group> {
 }
 
 /// What several records of a kind are called.
-fn plural(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Persona => "Personas",
-        Kind::Iteration => "Iterations",
-        Kind::Requirement => "Requirements",
-        Kind::Feature => "Features",
-        Kind::Component => "Components",
-        Kind::Design => "Designs",
-        Kind::Milestone => "Milestones",
-        Kind::Task => "Tasks",
-        Kind::Artifact => "Artifacts",
-        Kind::Ticket => "Tickets",
-        Kind::Comment => "Comments",
-        Kind::Document => "Documents",
-        Kind::Insight => "Insights",
-        Kind::Issue => "Issues",
-        Kind::Learning => "Learnings",
-        Kind::Decision => "Decisions",
-        Kind::Pattern => "Patterns",
+fn plural(kind: Kind) -> String {
+    let mut plural = words(kind.as_str());
+    if let Some(first) = plural.get_mut(..1) {
+        first.make_ascii_uppercase();
     }
+    plural + "s"
 }
 
 fn comment(visitor: &Visitor<'_>, membership: &Membership, one: &Value) -> Comment {
