@@ -202,7 +202,7 @@ pub(crate) const ROUTES: &[Route] = &[
         name: "setQuota",
         summary: "Changes how much of the host the calls of the project may have, for owners",
         right: Some(Right::Manage),
-        takes: Takes { body: Some(Input::Json(schema!(QuotaLimits))), ..NOTHING },
+        takes: Takes { body: Some(Input::Json(schema!(QuotaRequest))), ..NOTHING },
         answer: Answer::Data(schema!(QuotaLimits)),
         run: run!(set_quota),
     },
@@ -264,15 +264,24 @@ struct MemberRequest {
     approver: Option<bool>,
 }
 
-/// A call beyond one of them is refused (429), and told when to try again.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct QuotaLimits {
+struct QuotaRequest {
     /// Calls that may begin in a minute, of all servers of the database together; no limit if null or left out.
     #[schemars(range(min = 1, max = QUOTA_MINUTE_MAX))]
     calls_per_minute: Option<u32>,
     /// Calls that a server may have open at once; no limit if null or left out.
     #[schemars(range(min = 1, max = QUOTA_OPEN_MAX))]
+    calls_open: Option<u32>,
+}
+
+/// A call beyond one of them is refused (429), and told when to try again.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct QuotaLimits {
+    /// Calls that may begin in a minute, of all servers of the database together; null if there is no limit.
+    calls_per_minute: Option<u32>,
+    /// Calls that a server may have open at once; null if there is no limit.
     calls_open: Option<u32>,
 }
 
@@ -483,7 +492,7 @@ async fn quota(asked: Asked) -> Result<Reply, ToolError> {
 }
 
 async fn set_quota(mut asked: Asked) -> Result<Reply, ToolError> {
-    let QuotaLimits { calls_per_minute, calls_open } = asked.body()?;
+    let QuotaRequest { calls_per_minute, calls_open } = asked.body()?;
     let quota = Quota::new(calls_per_minute, calls_open);
     let quota = quota.map_err(|message| ToolError::new(ErrorKind::Validation, message))?;
     work(&asked)?.set_quota(user(&asked), quota).await?;
