@@ -103,6 +103,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["toolhost import records.jsonl", "toolhost import cowork ~/code/shop", "toolhost import beads issues.jsonl"],
     ),
     ("export", &["toolhost export -o records.jsonl"]),
+    ("quota show", &["toolhost quota show"]),
+    (
+        "quota set",
+        &["toolhost quota set --calls-per-minute 600 --calls-open 20", "toolhost quota set --calls-per-minute none"],
+    ),
     ("member list", &["toolhost member list"]),
     ("member add", &["toolhost member add ana editor"]),
     ("member remove", &["toolhost member remove ana"]),
