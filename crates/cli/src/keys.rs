@@ -91,7 +91,7 @@ impl Vault {
     pub(crate) fn find(&self, name: &str) -> anyhow::Result<Option<(Secret, Whereabouts)>> {
         let Some(own) = self.instead.get(name) else { return self.looked_for(name) };
         match self.looked_for(own)? {
-            // Another one would be paid for by somebody else.
+            // The usual key would charge the calls of this project to another account.
             None => {
                 bail!("this project has a key of its own, which is missing: `toolhost key set {}`", visible_line(own))
             }

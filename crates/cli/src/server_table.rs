@@ -57,7 +57,7 @@ struct LimitsTable {
     streams: Option<Number<1, MILLION>>,
     /// Failed logins of one address in a minute; 30 if left out.
     failed_logins: Option<Number<1, MILLION>>,
-    /// How long a call under way is waited for by whoever asks for it again with its `Idempotency-Key`; 20 if left out.
+    /// How long a request waits for the first call with the same `Idempotency-Key` to end; 20 if left out.
     keyed_wait_seconds: Option<Number<0, HOUR>>,
     /// How long requests under way may take when the server ends; 30 if left out.
     drain_seconds: Option<Number<0, HOUR>>,

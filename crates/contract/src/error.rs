@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The detail of an error that something is too large: the most bytes that are taken.
+/// The field of an error's details that says how many bytes are allowed.
 pub const BYTES_MAX: &str = "bytesMax";
 
-/// The detail of an error of a limit that time mends: after how many seconds to try again.
+/// The field of an error's details that says after how many seconds the same call can succeed.
 pub const RETRY_AFTER_SECONDS: &str = "retryAfterSeconds";
 
 /// Stable codes, frozen by the CrewAgent seeds. Never an HTTP status.
@@ -205,7 +205,7 @@ impl ToolError {
         self
     }
 
-    /// What is longer than is taken. Unlike other limits, waiting changes nothing: programs see `bytesMax` in the details.
+    /// An error for input that is too large. Waiting does not help, unlike with other limits, so the details have `bytesMax`.
     pub fn too_large(message: impl Into<String>, bytes_max: usize) -> Self {
         Self::new(ErrorKind::Limit, message).details(serde_json::json!({ BYTES_MAX: bytes_max }))
     }

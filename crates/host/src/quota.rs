@@ -14,7 +14,7 @@ use toolhost_store::{Quota, Quotas};
 /// How long a quota that was read is believed.
 const QUOTA_TTL: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
-/// Nobody knows when a call ends: how long whoever finds too many open ones is told to wait.
+/// How long a caller is told to wait when too many calls are open. When one of them will end is not known.
 const OPEN_RETRY: Duration = Duration::from_secs(1);
 
 /// The quotas of the projects whose calls pass a gate.

@@ -100,12 +100,16 @@ struct Only {
 
 impl Only {
     /// # Errors
-    /// There is no such user.
+    /// No user has this name, or the database cannot be read.
     async fn filter(self, people: &People) -> anyhow::Result<Filter> {
         let user = match &self.by {
             Some(name) => {
-                let unknown =
-                    || anyhow::anyhow!("there is no user `{}`; `toolhost member list` names them", visible_line(name));
+                let unknown = || {
+                    anyhow::anyhow!(
+                        "no user is called `{}`; `toolhost member list` shows the members",
+                        visible_line(name)
+                    )
+                };
                 Some(people.user(name).await?.ok_or_else(unknown)?)
             }
             None => None,

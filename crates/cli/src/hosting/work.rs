@@ -238,7 +238,7 @@ fn no_answer(error: &ModelError) -> ToolError {
 impl Work for ProjectWork {
     fn models<'a>(&'a self, user: &'a str) -> Done<'a, Vec<ModelLine>> {
         Box::pin(async move {
-            // Whoever is no member learns nothing.
+            // The list is for members only.
             self.host_of(user).await?;
             let usual = self.models.default.as_ref();
             let line = |name: &String| ModelLine { name: name.clone(), is_usual: usual == Some(name) };

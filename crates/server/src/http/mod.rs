@@ -104,7 +104,7 @@ pub struct HttpLimits {
     pub streams: usize,
     /// Failed logins of one address in a minute.
     pub failed_logins: u32,
-    /// How long a call under way is waited for by whoever asks for it again.
+    /// How long a request waits for the first call with the same `Idempotency-Key` to end.
     pub keyed_wait: Duration,
     /// How long requests under way may take when the server ends.
     pub drain: Duration,

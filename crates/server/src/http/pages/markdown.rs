@@ -184,7 +184,7 @@ impl Writer {
                 self.close("td");
             }
             Closer::Cell(at) => {
-                // A head without words is none: whoever hears the page is told nothing by it.
+                // An empty cell is no column header: a screen reader would announce a header without a name.
                 let is_empty = at + 1 == self.pieces.len();
                 if is_empty {
                     self.pieces[at] = Piece::Open("td");

@@ -15,7 +15,7 @@ pub(super) struct Wanted {
     pub(super) query: BTreeMap<String, String>,
     /// What a form says; `None` where nothing was sent, and so nothing may change.
     pub(super) form: Option<BTreeMap<String, String>>,
-    /// The server, as whoever asks names it: `https://tools.example`.
+    /// The address of the server as the browser uses it: `https://tools.example`.
     pub(super) server: String,
     /// Files of the form, by the names of their fields.
     pub(super) files: BTreeMap<String, Vec<u8>>,
