@@ -227,7 +227,7 @@ impl Door {
         page(status, &LoginPage { place, openid: self.openid.is_some(), server: self.server(headers) })
     }
 
-    /// The server, as whoever asks names it.
+    /// The address of the server as the browser uses it.
     pub(crate) fn server(&self, headers: &HeaderMap) -> String {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
         format!("{}://{host}", if self.sign_in.is_tls { "https" } else { "http" })

@@ -52,7 +52,7 @@ pub(super) fn new_task(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
 pub(super) fn change(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let id = RecordId::parse(wanted.part("record")).filter(|id| matches!(id.kind, Kind::Ticket | Kind::Task));
-        // Whoever is no member learns nothing of which kinds there are forms for.
+        // Membership comes first: others are not told which kinds of records have forms.
         let Some(id) = id else {
             visitor.membership(wanted.part("project")).await?;
             return Err(missing());
