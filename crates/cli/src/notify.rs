@@ -14,11 +14,15 @@ pub(crate) struct NotifyTable {
     pub(crate) webhook: Option<String>,
     /// The name of the key that signs the requests, as `toolhost key set` keeps it; `TOOLHOST_WEBHOOK_SECRET` if left out.
     secret: Option<String>,
+    /// How the URLs begin that owners of projects may name as webhooks of their projects. Without one, projects have no webhooks.
+    #[serde(default)]
+    pub(crate) project_webhooks: Vec<String>,
 }
 
 impl NotifyTable {
     /// The name of the key, where there is something to sign.
     pub(crate) fn key_name(&self) -> Option<&str> {
-        self.webhook.as_ref().map(|_| self.secret.as_deref().unwrap_or(KEY_DEFAULT))
+        let signs = self.webhook.is_some() || !self.project_webhooks.is_empty();
+        signs.then(|| self.secret.as_deref().unwrap_or(KEY_DEFAULT))
     }
 }

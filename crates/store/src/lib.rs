@@ -37,6 +37,7 @@ mod subject;
 mod terminals;
 mod tokens;
 mod wakes;
+mod webhook;
 
 pub use ask::{Ask, AskChange, AskKind, AskLimits, AskPage, AskState, AskSummary, NewAsk, NewPermit, Permit};
 pub use asks::{Asks, AsksMark, OPEN_MAX as ASKS_OPEN_MAX};
@@ -58,3 +59,4 @@ pub use subject::{Database, Subject, Subjects, Who};
 pub use terminals::{TERMINAL_ASK_LIVES, TerminalAsk, TerminalLogin, Terminals};
 pub use tokens::{NewToken, Token, Tokens};
 pub use wakes::{Wakes, Woken};
+pub use webhook::{WEBHOOKS_MAX, Webhook, Webhooks};

@@ -33,6 +33,7 @@ use crate::sqlite_pool::{SqlitePool, reading};
 use crate::subject::{Database, Subjects};
 use crate::terminals::Terminals;
 use crate::tokens::Tokens;
+use crate::webhook::Webhooks;
 
 const READERS_MAX: u32 = 4;
 /// How long a host that ends waits for its server to take the last rows. Without them its calls end as those of a dead one.
@@ -94,6 +95,7 @@ const STEPS: &[Step] = steps![
     22 "terminal_login" "0022_terminal_login.sql",
     23 "approver" "0023_approver.sql",
     24 "quota" "0024_quota.sql",
+    25 "webhook" "0025_webhook.sql",
 ];
 
 /// What a process keeps of a database in memory, for the next queries.
@@ -366,6 +368,10 @@ impl Store {
 
     pub fn quotas(&self) -> Quotas {
         Quotas::new(self.db.clone())
+    }
+
+    pub fn webhooks(&self) -> Webhooks {
+        Webhooks::new(self.db.clone(), Arc::clone(&self.clock))
     }
 
     pub fn people(&self) -> People {

@@ -10,7 +10,7 @@ use crate::print::{BOLD, paint};
 const GROUPS: &[(&str, &[&str])] = &[
     ("Begin", &["demo", "init", "doctor", "mcp", "serve", "run", "session", "project", "backup", "restore", "key"]),
     ("Agents' calls", &["review", "approvals", "audit", "undo", "call", "tools"]),
-    ("What they may", &["profiles", "policy", "member", "quota", "token", "login", "logout"]),
+    ("What they may", &["profiles", "policy", "member", "quota", "webhook", "token", "login", "logout"]),
     ("Results", &["deploy", "package", "change", "import", "export"]),
     ("This program", &["schema", "completions", "man", "help"]),
 ];
@@ -103,6 +103,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["toolhost import records.jsonl", "toolhost import cowork ~/code/shop", "toolhost import beads issues.jsonl"],
     ),
     ("export", &["toolhost export -o records.jsonl"]),
+    ("webhook list", &["toolhost webhook list"]),
+    ("webhook add", &["toolhost webhook add https://hooks.example.org/shop"]),
+    ("webhook remove", &["toolhost webhook remove wh_3f2a9c1b7d5e4f60a8b1c2d3"]),
+    ("webhook test", &["toolhost webhook test wh_3f2a9c1b7d5e4f60a8b1c2d3"]),
     ("quota show", &["toolhost quota show"]),
     (
         "quota set",

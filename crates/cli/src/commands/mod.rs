@@ -33,6 +33,7 @@ mod session;
 mod token;
 mod tools;
 mod undo;
+mod webhook;
 
 use std::process::ExitCode;
 
@@ -69,6 +70,7 @@ pub(crate) enum Command {
     Export(export::Args),
     Member(member::Args),
     Quota(quota::Args),
+    Webhook(webhook::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -110,6 +112,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Export(args) => export::run(args, settings).await,
         Command::Member(args) => member::run(args, settings).await,
         Command::Quota(args) => quota::run(args, settings).await,
+        Command::Webhook(args) => webhook::run(args, settings).await,
         Command::Doctor(args) => doctor::run(args, settings).await,
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(&args),

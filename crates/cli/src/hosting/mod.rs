@@ -1,6 +1,7 @@
 //! The projects that `toolhost serve` serves: those of this machine's user, one of them, or those of a shared database. Each is opened when
 //! it is first needed, and closed when nobody has used it for a while.
 
+mod webhooks;
 mod work;
 
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ use toolhost_store::{Project, Store};
 use self::work::ProjectWork;
 use crate::instructions::{self, Told};
 use crate::settings::{Resolved, Settings, folder_name};
+use crate::webhook::ProjectWebhooks;
 use crate::wire::Observers;
 use crate::{projects, wire};
 
@@ -58,6 +60,8 @@ pub(crate) struct Hosting {
     place: Place,
     /// Who is told what all of them do.
     observers: Observers,
+    /// Where webhooks of projects may go.
+    webhooks: ProjectWebhooks,
     open: Mutex<HashMap<String, Opened>>,
 }
 
@@ -83,7 +87,8 @@ impl Hosting {
             (None, Some(resolved)) => Place::One { resolved },
             (None, None) => Place::Machine { states: settings.projects()? },
         };
-        let hosting = Arc::new(Self { settings, place, observers, open: Mutex::default() });
+        let webhooks = ProjectWebhooks::of(&settings)?;
+        let hosting = Arc::new(Self { settings, place, observers, webhooks, open: Mutex::default() });
         // The one that was named is made if it is new, and what is wrong with it is said at once.
         if let Some(named) = hosting.named() {
             hosting.opened(&key_of(named)).await?;
@@ -117,7 +122,8 @@ impl Hosting {
             return Ok(Some(Arc::clone(&opened.project)));
         }
         let Some(host) = self.host(key).await? else { return Ok(None) };
-        let work = Arc::new(ProjectWork::new(key.to_owned(), host.clone(), self.settings.models_of(key)?));
+        let models = self.settings.models_of(key)?;
+        let work = Arc::new(ProjectWork::new(key.to_owned(), host.clone(), models, self.webhooks.clone()));
         let project = Arc::new(open_project(key, &host, &work));
         open.insert(key.to_owned(), Opened { host, work, project: Arc::clone(&project), used: Instant::now() });
         Ok(Some(project))

@@ -24,12 +24,14 @@ use toolhost_contract::{ErrorKind, Signal, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
     Archive, ChangePreview, Done, Forked, Imported, MemberChanged, ModelLine, NewRole, NewRun, PackageFindings,
-    Replaces, SessionInfo, Stop, Target, TokenMade, TokenWish, WholePackage, Work,
+    Replaces, SessionInfo, Stop, Target, TokenMade, TokenWish, WebhookWork, WholePackage, Work,
 };
 use toolhost_store::{Changes, Quota, Role};
 
+use super::webhooks::OwnersWebhooks;
 use crate::model::{self, ModelSettings};
 use crate::tokens;
+use crate::webhook::ProjectWebhooks;
 
 /// Sessions that run at once for one project; further ones are refused.
 const RUNS_MAX: usize = 64;
@@ -52,6 +54,7 @@ pub(super) struct ProjectWork {
     key: String,
     host: Host,
     models: ModelSettings,
+    webhooks: OwnersWebhooks,
     /// Sessions that run here, and what stops each.
     runs: Arc<Mutex<HashMap<String, Control>>>,
     tasks: TaskTracker,
@@ -62,9 +65,17 @@ pub(super) struct ProjectWork {
 }
 
 impl ProjectWork {
-    pub(super) fn new(key: String, host: Host, models: ModelSettings) -> Self {
-        let (runs, tasks) = (Arc::default(), TaskTracker::new());
-        Self { key, host, models, runs, tasks, importing: tokio::sync::Mutex::default(), package: Mutex::default() }
+    pub(super) fn new(key: String, host: Host, models: ModelSettings, webhooks: ProjectWebhooks) -> Self {
+        Self {
+            key,
+            webhooks: OwnersWebhooks { host: host.clone(), webhooks },
+            host,
+            models,
+            runs: Arc::default(),
+            tasks: TaskTracker::new(),
+            importing: tokio::sync::Mutex::default(),
+            package: Mutex::default(),
+        }
     }
 
     /// Whether no session runs here.
@@ -451,6 +462,10 @@ impl Work for ProjectWork {
             let work = async { Ok::<_, ToolError>(quotas.set(project, quota).await?) };
             connection.record(&connection.who(), "quota.set", json!(quota), work).await
         })
+    }
+
+    fn webhooks(&self) -> &dyn WebhookWork {
+        &self.webhooks
     }
 
     fn file_undo<'a>(&'a self, user: &'a str, call: &'a str) -> Done<'a, Undo> {

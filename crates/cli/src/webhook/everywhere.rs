@@ -2,15 +2,18 @@
 //!
 //! Each database is read through a connection of its own, which changes nothing.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use toolhost_contract::BoxFuture;
 use toolhost_store::{Reader, Store};
 
 use super::events::{Teller, Watched};
+use super::{ProjectWebhooks, sender};
 use crate::hosting::{shared_key, state_key};
 use crate::projects;
 use crate::settings::Settings;
@@ -62,13 +65,25 @@ impl Place {
 struct Open {
     store: Store,
     reader: Reader,
-    /// The projects in it that are told of.
+    /// The projects in it that the operator's webhook is told of.
     told: HashSet<i64>,
+    /// The webhooks of projects that are told, each with what ends that at once.
+    webhooks: HashMap<(i64, String), CancellationToken>,
     stop: CancellationToken,
 }
 
+/// Who is told.
+pub(super) struct Told {
+    /// The operator, of all projects.
+    pub(super) operator: Option<Teller>,
+    /// The owners of projects, where the operator lets them.
+    pub(super) owners: ProjectWebhooks,
+}
+
+type Telling = BoxFuture<'static, ()>;
+
 /// Tells of the asks of all projects, those that come later too, until `stop`.
-pub(super) async fn tell(place: Place, teller: Teller, stop: CancellationToken) {
+pub(super) async fn tell(place: Place, told: Told, stop: CancellationToken) {
     let mut open: HashMap<PathBuf, Open> = HashMap::new();
     let mut telling = JoinSet::new();
     let mut failed: HashSet<PathBuf> = HashSet::new();
@@ -81,12 +96,12 @@ pub(super) async fn tell(place: Place, teller: Teller, stop: CancellationToken) 
                     open.stop.cancel();
                 }
                 for state in states.into_iter().take(DATABASES_MAX) {
-                    let found = look(&place, &state, &mut open, &stop).await;
+                    let found = look((&place, &told), &state, &mut open, &stop).await;
                     match found {
                         Ok(new) => {
                             failed.remove(&state);
-                            for (watched, stop) in new {
-                                telling.spawn(teller.clone().tell(watched, stop));
+                            for new in new {
+                                telling.spawn(new);
                             }
                         }
                         // Said once of each.
@@ -114,31 +129,63 @@ pub(super) async fn tell(place: Place, teller: Teller, stop: CancellationToken) 
     }
 }
 
-/// The projects of a database that are not told of yet, each with what ends telling of it.
+/// What is not told yet of the projects of a database: each ends when it is stopped, or its webhook is removed.
 async fn look(
-    place: &Place,
+    (place, told): (&Place, &Told),
     state: &PathBuf,
     open: &mut HashMap<PathBuf, Open>,
     stop: &CancellationToken,
-) -> toolhost_store::Result<Vec<(Watched, CancellationToken)>> {
+) -> toolhost_store::Result<Vec<Telling>> {
     if !open.contains_key(state) {
         let store = place.open(state).await?;
         let reader = store.reader();
-        let opened = Open { store, reader, told: HashSet::new(), stop: stop.child_token() };
-        open.insert(state.clone(), opened);
+        let (told, webhooks) = (HashSet::new(), HashMap::new());
+        open.insert(state.clone(), Open { store, reader, told, webhooks, stop: stop.child_token() });
     }
     let Some(found) = open.get_mut(state) else { return Ok(Vec::new()) };
-    let mut new = Vec::new();
+    let mut new: Vec<Telling> = Vec::new();
     for project in found.reader.projects().await? {
-        if !found.told.insert(project.id) {
-            continue;
-        }
         let key = match place {
             Place::Shared(_) => shared_key(&project.root),
             Place::State(_) | Place::Machine(_) => state_key(state),
         };
-        let watched = Watched { name: project.name, key, id: project.id, asks: found.store.asks() };
-        new.push((watched, found.stop.clone()));
+        let watched =
+            || Watched { name: project.name.clone(), key: key.clone(), id: project.id, asks: found.store.asks() };
+        if let Some(teller) = &told.operator
+            && found.told.insert(project.id)
+        {
+            new.push(Box::pin(teller.clone().tell(watched(), found.stop.clone())));
+        }
+        if told.owners.is_empty() {
+            continue;
+        }
+        let webhooks = found.store.webhooks().list(project.id).await?;
+        found.webhooks.retain(|(of, id), removed| {
+            let stays = *of != project.id || webhooks.iter().any(|webhook| webhook.id == *id);
+            if !stays {
+                removed.cancel();
+            }
+            stays
+        });
+        for webhook in webhooks {
+            let Entry::Vacant(entry) = found.webhooks.entry((project.id, webhook.id.clone())) else { continue };
+            let removed = entry.insert(CancellationToken::new()).clone();
+            match told.owners.endpoint(&webhook) {
+                Ok(endpoint) => {
+                    let (teller, sending) = sender(endpoint);
+                    let telling = teller.tell(watched(), found.stop.clone());
+                    new.push(Box::pin(async move {
+                        tokio::select! {
+                            () = removed.cancelled() => {}
+                            ((), ()) = async { tokio::join!(telling, sending) } => {}
+                        }
+                    }));
+                }
+                Err(error) => {
+                    tracing::warn!(project = key, webhook = webhook.id, error = error.message, "a webhook is not told");
+                }
+            }
+        }
     }
     Ok(new)
 }

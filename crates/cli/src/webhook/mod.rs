@@ -6,6 +6,7 @@
 
 mod events;
 mod everywhere;
+mod of_project;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,9 @@ use toolhost_outbound::webhook::{Endpoint, Error, Message, SigningKey};
 
 pub(crate) use self::events::Watched;
 use self::events::{Teller, trial_message};
+pub(crate) use self::of_project::ProjectWebhooks;
+use crate::keys::Vault;
+use crate::notify::NotifyTable;
 use crate::settings::Settings;
 use crate::{Usage, projects, wire};
 
@@ -30,14 +34,20 @@ const CLOSE_WAIT: Duration = Duration::from_secs(5);
 /// The webhook of the configuration; `None` where it names no URL.
 fn endpoint(settings: &Settings) -> anyhow::Result<Option<Endpoint>> {
     let (table, vault) = settings.notify()?;
-    let (Some(url), Some(name)) = (&table.webhook, table.key_name()) else { return Ok(None) };
+    let Some(url) = &table.webhook else { return Ok(None) };
+    let Some(key) = signing_key(&table, &vault)? else { return Ok(None) };
+    Ok(Some(Endpoint::new(url, key, projects::clock())?))
+}
+
+/// The operator's key, where there is something to sign.
+fn signing_key(table: &NotifyTable, vault: &Vault) -> anyhow::Result<Option<SigningKey>> {
+    let Some(name) = table.key_name() else { return Ok(None) };
     let Some((secret, place)) = vault.find(name)? else {
         return Err(Usage::error(format!(
-            "the key {name}, which signs the webhook, is missing: `toolhost key set {name}`"
+            "the key {name}, which signs webhooks, is missing: `toolhost key set {name}`"
         )));
     };
-    let key = SigningKey::parse(secret.reveal()).with_context(|| format!("the key {name} in {place}"))?;
-    Ok(Some(Endpoint::new(url, key, projects::clock())?))
+    SigningKey::parse(secret.reveal()).with_context(|| format!("the key {name} in {place}")).map(Some)
 }
 
 fn needed(settings: &Settings) -> anyhow::Result<Endpoint> {
@@ -57,7 +67,8 @@ pub(crate) async fn test(settings: &Settings) -> anyhow::Result<(String, u16)> {
 pub(crate) struct Notifying {
     stop: CancellationToken,
     telling: JoinHandle<()>,
-    sending: JoinHandle<()>,
+    /// Sends to the operator's own webhook.
+    sending: Option<JoinHandle<()>>,
 }
 
 impl Notifying {
@@ -69,7 +80,7 @@ impl Notifying {
         let (teller, sending) = start(needed(settings)?);
         let stop = CancellationToken::new();
         let telling = tokio::spawn(teller.tell(watched, stop.clone()));
-        Ok(Self { stop, telling, sending })
+        Ok(Self { stop, telling, sending: Some(sending) })
     }
 
     /// Tells of the asks of all projects that a server serves, if a webhook is set.
@@ -77,11 +88,15 @@ impl Notifying {
     /// # Errors
     /// If what is set cannot be a webhook, or the projects cannot be found.
     pub(crate) fn of_served(settings: &Settings) -> anyhow::Result<Option<Self>> {
-        let Some(endpoint) = endpoint(settings)? else { return Ok(None) };
+        let (endpoint, of_projects) = (endpoint(settings)?, ProjectWebhooks::of(settings)?);
+        if endpoint.is_none() && of_projects.is_empty() {
+            return Ok(None);
+        }
         let place = everywhere::Place::of(settings)?;
-        let (teller, sending) = start(endpoint);
+        let (operator, sending) = endpoint.map(start).unzip();
         let stop = CancellationToken::new();
-        let telling = tokio::spawn(everywhere::tell(place, teller, stop.clone()));
+        let told = everywhere::Told { operator, owners: of_projects };
+        let telling = tokio::spawn(everywhere::tell(place, told, stop.clone()));
         Ok(Some(Self { stop, telling, sending }))
     }
 
@@ -89,7 +104,7 @@ impl Notifying {
     pub(crate) async fn close(self) {
         self.stop.cancel();
         let rest = async {
-            for task in [self.telling, self.sending] {
+            for task in [Some(self.telling), self.sending].into_iter().flatten() {
                 if let Err(error) = task.await {
                     tracing::error!(%error, "the webhook ended early");
                 }
@@ -103,8 +118,14 @@ impl Notifying {
 
 /// One task sends all messages in their order: that an ask has ended is never told before it was opened.
 fn start(endpoint: Endpoint) -> (Teller, JoinHandle<()>) {
+    let (teller, sending) = sender(endpoint);
+    (teller, tokio::spawn(sending))
+}
+
+/// What tells, and what sends it until nothing more is told.
+fn sender(endpoint: Endpoint) -> (Teller, impl Future<Output = ()> + Send + 'static) {
     let (queue, mut waiting) = mpsc::channel::<Message>(WAITING_MAX);
-    let sending = tokio::spawn(async move {
+    let sending = async move {
         let mut is_gone = false;
         while let Some(message) = waiting.recv().await {
             if is_gone {
@@ -115,6 +136,6 @@ fn start(endpoint: Endpoint) -> (Teller, JoinHandle<()>) {
                 tracing::warn!(to = endpoint.origin(), id = message.id, %error, "a message is dropped");
             }
         }
-    });
+    };
     (Teller::new(queue, Arc::new(Redactor::new(wire::environment()))), sending)
 }

@@ -7,6 +7,7 @@ use toolhost_testkit::{HttpReply, HttpStream, Program, TempWorkspace, http_bytes
 
 use crate::room::program;
 use crate::served::{ALL_RIGHTS, Served, token};
+use crate::webhook::{Listener, SECRET};
 
 const ZIP: &str = "application/zip";
 const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/research-report");
@@ -115,6 +116,8 @@ struct Walk {
     token: String,
     at: String,
     reader: Reader,
+    /// Takes the messages of webhooks.
+    listener: Listener,
 }
 
 impl Walk {
@@ -127,17 +130,20 @@ impl Walk {
         ] });
         std::fs::write(&script, turns.to_string()).unwrap();
         let config = workspace.beside("config.toml");
-        let text = format!("model = \"script:{}\"\n[approvals]\nhold_seconds = 0\n", script.display());
+        let listener = Listener::new([]).await;
+        let notify = format!("[notify]\nproject_webhooks = ['{}']\n", listener.url.split_once("/hook").unwrap().0);
+        let text = format!("model = \"script:{}\"\n[approvals]\nhold_seconds = 0\n{notify}", script.display());
         std::fs::write(&config, text).unwrap();
         workspace.write("a.txt", "hello");
-        let program = program(&workspace).variable("TOOLHOST_CONFIG", &config);
+        let program =
+            program(&workspace).variable("TOOLHOST_CONFIG", &config).variable("TOOLHOST_WEBHOOK_SECRET", SECRET);
         let (token, key) = token(&program, &ALL_RIGHTS);
         let server = Served::start(&program, &[]);
         let document = server.send(&token, ("GET", "/api/v1/openapi.json"), "").await.json();
         let of_command = program.run(&["schema", "openapi"]).json();
         assert_eq!(document, of_command);
         let at = format!("/api/v1/projects/{key}");
-        Self { workspace, program, server, token, at, reader: Reader::new(document) }
+        Self { workspace, program, server, token, at, reader: Reader::new(document), listener }
     }
 
     fn address(&self) -> std::net::SocketAddr {
@@ -358,6 +364,12 @@ async fn people(walk: &mut Walk) {
     let quota = json!({ "callsPerMinute": 50_000, "callsOpen": 900 });
     assert_eq!(walk.data("PUT", "/quota", quota.clone()).await, quota);
     assert_eq!(walk.get("/quota").await, quota);
+    let webhook = walk.data("POST", "/webhooks", json!({ "url": walk.listener.url })).await;
+    let path = format!("/webhooks/{}", webhook["id"].as_str().unwrap());
+    assert_eq!(walk.get("/webhooks").await[0]["url"], webhook["url"]);
+    assert_eq!(walk.data("POST", &format!("{path}/test"), Value::Null).await["status"], 200);
+    walk.data("DELETE", &path, Value::Null).await;
+    assert_eq!(walk.send("DELETE", &path, Value::Null).await.status, 404);
     let wish =
         json!({ "name": "ci", "profiles": ["developer"], "rights": ["read", "call"], "for": "anna", "seconds": 60 });
     let made = walk.data("POST", "/tokens", wish.clone()).await;

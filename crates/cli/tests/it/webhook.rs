@@ -11,10 +11,11 @@ use tokio::sync::mpsc;
 use toolhost_testkit::{Program, TempWorkspace, TestSocket};
 
 use crate::room::program;
+use crate::served::{ALL_RIGHTS, Served, token};
 
 /// Of the secret below, as the one who listens has it.
 const KEY: &[u8] = b"thirty-two bytes that are shared";
-const SECRET: &str = "whsec_dGhpcnR5LXR3byBieXRlcyB0aGF0IGFyZSBzaGFyZWQ=";
+pub(crate) const SECRET: &str = "whsec_dGhpcnR5LXR3byBieXRlcyB0aGF0IGFyZSBzaGFyZWQ=";
 /// Stands in the arguments of a call.
 const IN_ARGUMENTS: &str = "only-in-the-arguments";
 
@@ -37,8 +38,12 @@ impl Request {
 
     /// Whether the signature is that of Standard Webhooks, computed here from what arrived.
     fn is_signed(&self) -> bool {
+        self.is_signed_by(KEY)
+    }
+
+    fn is_signed_by(&self, key: &[u8]) -> bool {
         let signed = format!("{}.{}.{}", self.header("webhook-id"), self.header("webhook-timestamp"), self.body);
-        let pad = |with: u8| (0..64).map(|at| KEY.get(at).unwrap_or(&0) ^ with).collect::<Vec<u8>>();
+        let pad = |with: u8| (0..64).map(|at| key.get(at).unwrap_or(&0) ^ with).collect::<Vec<u8>>();
         let inner = Sha256::digest([pad(0x36), signed.into_bytes()].concat());
         let outer = Sha256::digest([pad(0x5c), inner.to_vec()].concat());
         let given = self.header("webhook-signature").strip_prefix("v1,").map(from_base64);
@@ -53,14 +58,18 @@ fn from_base64(text: &str) -> Vec<u8> {
     (0..bytes).map(|at| u8::from_str_radix(&bits[at * 8..at * 8 + 8], 2).unwrap()).collect()
 }
 
+fn key_of(secret: &str) -> Vec<u8> {
+    from_base64(secret.strip_prefix("whsec_").unwrap().trim_end_matches('='))
+}
+
 /// Listens on loopback. Each request is answered with the next status, and with 200 when there is none left.
-struct Listener {
-    url: String,
+pub(crate) struct Listener {
+    pub(crate) url: String,
     requests: mpsc::UnboundedReceiver<Request>,
 }
 
 impl Listener {
-    async fn new<const N: usize>(answers: [&'static str; N]) -> Self {
+    pub(crate) async fn new<const N: usize>(answers: [&'static str; N]) -> Self {
         let mut socket = TestSocket::bind().await;
         let url = format!("http://{}/hook?token=in-the-url", socket.address());
         let (seen, requests) = mpsc::unbounded_channel();
@@ -228,4 +237,100 @@ async fn what_is_wrong_with_a_webhook_is_said_without_its_secrets() {
     workspace.write_beside("operator.toml", "");
     let none = program.run(&["review", "watch", "--webhook"]);
     assert!(none.code == Some(2) && none.stderr.contains("[notify]"), "{none:?}");
+}
+
+/// A program that asks before each command, and whose operator lets webhooks of projects go to this listener.
+fn allowing(workspace: &TempWorkspace, allowed: &str) -> Program {
+    let notify = format!("[notify]\nproject_webhooks = ['{allowed}']\nsecret = 'HOOK_KEY'\n");
+    let rules =
+        "[approvals]\nhold_seconds = 0\n[[profiles.all.rules]]\ntool = 'bash'\ndecide = 'ask'\nwhy = 'a test'\n";
+    workspace.write_beside("operator.toml", &[&notify, rules].concat());
+    program(workspace).variable("TOOLHOST_CONFIG", workspace.beside("operator.toml")).variable("HOOK_KEY", SECRET)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_has_the_asks_of_a_project_told_to_a_server_of_theirs() {
+    let workspace = TempWorkspace::new();
+    let (mut mine, mut other) = (Listener::new([]).await, Listener::new([]).await);
+    let program = allowing(&workspace, mine.url.split_once("/hook").unwrap().0);
+    let (token, key) = token(&program, &ALL_RIGHTS);
+    let server = Served::start(&program, &[]);
+    let address = format!("/api/v1/projects/{key}/webhooks");
+    let body = json!({ "url": mine.url }).to_string();
+    let added = server.send(&token, ("POST", &address), &body).await.json()["data"].clone();
+    let id = added["id"].as_str().unwrap().to_owned();
+    let secret = key_of(added["secret"].as_str().unwrap());
+    // Its own secret, and not the operator's.
+    assert!(secret != KEY && secret.len() == 32, "{added}");
+    let listed = server.send(&token, ("GET", &address), "").await;
+    assert_eq!(listed.json()["data"][0]["id"], json!(id), "{listed:?}");
+    assert!(!listed.body.contains("whsec_"), "{listed:?}");
+    let tested = server.send(&token, ("POST", &format!("{address}/{id}/test")), "").await.json();
+    assert_eq!(tested["data"]["status"], json!(200), "{tested}");
+    let test = mine.next().await;
+    assert!(test.json()["type"] == "toolhost.test" && test.is_signed_by(&secret) && !test.is_signed(), "{test:?}");
+    let first = ask(&program, "echo first");
+    let opened = mine.next().await;
+    assert_eq!((&opened.json()["type"], &opened.json()["data"]["id"]), (&json!("ask.opened"), &json!(first)));
+    assert!(opened.is_signed_by(&secret), "{opened:?}");
+    // One that is added later is told of what is open then, by a secret of its own.
+    let body = json!({ "url": other.url }).to_string();
+    let refused = server.send(&token, ("POST", &address), &body).await;
+    assert_eq!(refused.status, 403, "the operator has not listed it: {refused:?}");
+    let more = program.run(&["--json", "webhook", "add", &mine.url]).json();
+    let more_secret = key_of(more["secret"].as_str().unwrap());
+    let again = mine.next().await;
+    assert!(again.is_signed_by(&more_secret) && !again.is_signed_by(&secret), "{again:?}");
+    // One that is removed is told nothing more.
+    let removed = server.send(&token, ("DELETE", &format!("{address}/{id}")), "").await;
+    assert_eq!(removed.status, 200, "{removed:?}");
+    let gone = server.send(&token, ("DELETE", &format!("{address}/{id}")), "").await;
+    assert_eq!(gone.status, 404, "{gone:?}");
+    let audit = program.run(&["--json", "audit", "show", "--tool", "webhook.add"]).stdout;
+    assert!(audit.contains(&id) && !audit.contains("in-the-url") && !audit.contains("whsec_"), "{audit}");
+    assert_eq!(server.end(), Some(0));
+    // A list that the operator has made shorter holds for those that are there.
+    let program = allowing(&workspace, other.url.split_once("/hook").unwrap().0);
+    let test = program.run(&["webhook", "test", more["id"].as_str().unwrap()]);
+    assert!(test.code == Some(1) && test.stderr.contains("the operator does not let"), "{test:?}");
+    let listed = program.run(&["webhook", "list"]);
+    assert!(listed.stdout.contains(more["id"].as_str().unwrap()), "{listed:?}");
+    assert!(other.requests.try_recv().is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_owners_have_webhooks_and_only_where_the_operator_lets_them() {
+    let workspace = TempWorkspace::new();
+    let listener = Listener::new([]).await;
+    let program = allowing(&workspace, &listener.url.replace("?token=in-the-url", ""));
+    assert_eq!(program.run(&["member", "add", "eve", "editor"]).code, Some(0));
+    let eve = ["--for", "eve", "--right", "read", "--right", "call", "--right", "manage"];
+    let (of_eve, key) = token(&program, &eve);
+    let (reading, _) = token(&program, &["--right", "read", "--right", "call"]);
+    let server = Served::start(&program, &[]);
+    let address = format!("/api/v1/projects/{key}/webhooks");
+    let body = json!({ "url": listener.url }).to_string();
+    for token in [&of_eve, &reading] {
+        for (method, path, body) in [
+            ("GET", address.clone(), ""),
+            ("POST", address.clone(), body.as_str()),
+            ("DELETE", format!("{address}/wh_1"), ""),
+            ("POST", format!("{address}/wh_1/test"), ""),
+        ] {
+            assert_eq!(server.send(token, (method, &path), body).await.status, 403, "{method} {path}");
+        }
+    }
+    assert_ne!(program.run(&["--user", "eve", "webhook", "add", &listener.url]).code, Some(0));
+    for url in ["http://169.254.169.254/latest", "https://hooks.example.org/", "file:///etc/passwd", "x"] {
+        let added = program.run(&["webhook", "add", url]);
+        assert_ne!(added.code, Some(0), "{url}: {added:?}");
+    }
+    for count in 0..10 {
+        assert_eq!(program.run(&["webhook", "add", &listener.url]).code, Some(0), "{count}");
+    }
+    let full = program.run(&["webhook", "add", &listener.url]);
+    assert!(full.code != Some(0) && full.stderr.contains("10 webhooks"), "{full:?}");
+    workspace.write_beside("operator.toml", "");
+    let none = program.run(&["webhook", "add", &listener.url]);
+    assert!(none.code != Some(0) && none.stderr.contains("project_webhooks"), "{none:?}");
 }

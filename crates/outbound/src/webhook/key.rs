@@ -30,6 +30,18 @@ impl SigningKey {
         if KEY_BYTES.contains(&key.len()) { Ok(Self(key)) } else { Err(Error::Key) }
     }
 
+    /// Another key, which is made of this one and of what it is for. Neither this key nor one for something else follows from it.
+    #[must_use]
+    pub fn derive(&self, purpose: &str) -> Self {
+        Self(hmac_sha256(&self.0, purpose.as_bytes()).to_vec())
+    }
+
+    /// The key as [`Self::parse`] reads it: for the one who checks signatures, once.
+    #[must_use]
+    pub fn to_secret(&self) -> String {
+        format!("{SECRET_PREFIX}{}", STANDARD.encode(&self.0))
+    }
+
     /// The value of the header `webhook-signature`.
     pub(crate) fn signature(&self, id: &str, timestamp: i64, body: &str) -> String {
         let signed = format!("{id}.{timestamp}.{body}");
@@ -52,6 +64,16 @@ mod tests {
         let key = SigningKey::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("it is a secret");
         let signature = key.signature("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+
+    #[test]
+    fn a_key_for_one_purpose_is_not_the_key_for_another() {
+        let key = SigningKey::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("it is a secret");
+        let secrets = [key.derive("a").to_secret(), key.derive("b").to_secret(), key.to_secret()];
+        assert_eq!(secrets[0], key.derive("a").to_secret());
+        assert!(secrets[0] != secrets[1] && secrets[0] != secrets[2]);
+        let read = SigningKey::parse(&secrets[0]).expect("it is a secret");
+        assert_eq!(read.signature("m", 1, "{}"), key.derive("a").signature("m", 1, "{}"));
     }
 
     #[test]

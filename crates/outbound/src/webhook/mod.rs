@@ -1,9 +1,11 @@
 //! Signed webhooks, as the specification Standard Webhooks has them (<https://www.standardwebhooks.com>): one URL, asked again while that
 //! may help. Start with [`Endpoint`].
 
+mod allowed;
 mod error;
 mod key;
 
+pub use allowed::AllowedUrls;
 pub use error::{Error, Result};
 pub use key::SigningKey;
 
@@ -61,6 +63,12 @@ impl Endpoint {
     #[must_use]
     pub fn origin(&self) -> String {
         self.url.origin().ascii_serialization()
+    }
+
+    /// The same of a URL; nothing of what is none.
+    #[must_use]
+    pub fn origin_of(url: &str) -> Option<String> {
+        client::checked(url).ok().map(|url| url.origin().ascii_serialization())
     }
 
     /// Sends a message until it is taken or there is no more reason to hope; at most a bounded number of times.

@@ -50,7 +50,15 @@ const KEYED_STORE_MAX: Duration = Duration::from_secs(10);
 
 /// Every operation.
 pub(crate) fn routes() -> impl Iterator<Item = &'static Route> {
-    [ROUTES, super::api_work::ROUTES, super::api_sessions::ROUTES, super::api_reads::ROUTES].into_iter().flatten()
+    [
+        ROUTES,
+        super::api_work::ROUTES,
+        super::api_webhooks::ROUTES,
+        super::api_sessions::ROUTES,
+        super::api_reads::ROUTES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The operations of this part.

@@ -8,6 +8,7 @@ mod answers;
 mod api;
 mod api_reads;
 mod api_sessions;
+mod api_webhooks;
 mod api_work;
 mod audit_row;
 mod auth;
@@ -43,7 +44,7 @@ pub use scrape::serve_metrics;
 pub use token::{Right, Secret, place_of};
 pub use work::{
     Archive, ChangePreview, Done, Forked, Imported, MemberChanged, ModelLine, NewRole, NewRun, PackageFindings,
-    Replaces, SessionInfo, Stop, Target, TokenMade, TokenWish, WholePackage, Work,
+    Replaces, SessionInfo, Stop, Target, TokenMade, TokenWish, WebhookWork, WholePackage, Work,
 };
 
 use std::sync::Arc;

@@ -19,7 +19,7 @@ const UUID: &str = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 const SCHEMAS: &str = "/components/schemas";
 
 /// What operations are about, in the order in which pages show them.
-const TAGS: [(&str, &str); 12] = [
+const TAGS: [(&str, &str); 13] = [
     ("projects", "The projects that a token opens"),
     ("tools", "The tools of a profile, and calls of them"),
     ("asks", "Approvals, reviews and questions, and the answers of people"),
@@ -30,6 +30,7 @@ const TAGS: [(&str, &str); 12] = [
     ("records", "What agents and people keep: tickets, tasks, requirements"),
     ("members", "Who may do what"),
     ("quota", "How many calls a project may make"),
+    ("webhooks", "Where the owners of a project want its asks to be told"),
     ("tokens", "What programs prove with who they are"),
     ("documents", "What describes the API and the files of packages"),
 ];

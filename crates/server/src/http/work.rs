@@ -13,7 +13,7 @@ use toolhost_builder::refs::Index;
 use toolhost_builder::{Files, Finding, Package, validate};
 use toolhost_contract::{BoxFuture, ToolError, canonical_json};
 use toolhost_host::{Origin, Undo};
-use toolhost_store::{Quota, SessionRow};
+use toolhost_store::{Quota, SessionRow, Webhook};
 
 use super::token::Right;
 
@@ -292,6 +292,9 @@ pub trait Work: Send + Sync {
     /// Changes that, for an owner.
     fn set_quota<'a>(&'a self, user: &'a str, quota: Quota) -> Done<'a, ()>;
 
+    /// Where the project's owners want its asks to be told.
+    fn webhooks(&self) -> &dyn WebhookWork;
+
     /// What an undo of the file changes of one call would put back now.
     fn file_undo<'a>(&'a self, user: &'a str, call: &'a str) -> Done<'a, Undo>;
 
@@ -308,4 +311,18 @@ pub trait Work: Send + Sync {
 
     /// Ends a token for good.
     fn revoke_token<'a>(&'a self, user: &'a str, id: &'a str) -> Done<'a, ()>;
+}
+
+/// What an owner of a project does with its webhooks.
+pub trait WebhookWork: Send + Sync {
+    /// The oldest first.
+    fn list<'a>(&'a self, user: &'a str) -> Done<'a, Vec<Webhook>>;
+
+    /// Adds one, if the operator lets requests go there. Answers with it and with the secret that checks its messages.
+    fn add<'a>(&'a self, user: &'a str, url: &'a str) -> Done<'a, (Webhook, String)>;
+
+    fn remove<'a>(&'a self, user: &'a str, id: &'a str) -> Done<'a, ()>;
+
+    /// Sends a message that says nothing. Answers the status of the answer.
+    fn test<'a>(&'a self, user: &'a str, id: &'a str) -> Done<'a, u16>;
 }

@@ -7,7 +7,7 @@ use toolhost_contract::{ErrorKind, Journal, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
     Archive, ChangePreview, Done, Forked, HttpLimits, Imported, MemberChanged, ModelLine, NewRole, NewRun,
-    PackageFindings, Replaces, SessionInfo, Stop, TokenMade, TokenWish, WholePackage, Work,
+    PackageFindings, Replaces, SessionInfo, Stop, TokenMade, TokenWish, WebhookWork, WholePackage, Work,
 };
 use toolhost_store::{NewSession, Quota, Role, SessionState, Sessions};
 use toolhost_testkit::USER;
@@ -321,6 +321,9 @@ impl Work for Told {
         unreachable!()
     }
     fn set_quota<'a>(&'a self, _: &'a str, _: Quota) -> Done<'a, ()> {
+        unreachable!()
+    }
+    fn webhooks(&self) -> &dyn WebhookWork {
         unreachable!()
     }
     fn make_token<'a>(&'a self, _: &'a str, _: TokenWish) -> Done<'a, TokenMade> {

@@ -217,7 +217,7 @@ async fn mcp_of_somebody_else_s_project_is_not_there_in_either_protocol() {
 async fn lists_hold_nothing_of_others() {
     let Tenants { rig, callers, theirs } = tenants().await;
     for (who, token) in &callers {
-        for path in ["", "/asks", "/audit", "/sessions", "/members", "/quota", "/tokens"] {
+        for path in ["", "/asks", "/audit", "/sessions", "/members", "/quota", "/tokens", "/webhooks"] {
             let reply = rig.send(token, ("GET", &format!("/api/v1/projects/p0{path}")), "").await;
             let of_session: &Value = &json!(theirs[2].1);
             assert!(

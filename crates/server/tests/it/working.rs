@@ -9,7 +9,7 @@ use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
     Archive, ChangePreview, Done, Forked, Imported, MemberChanged, ModelLine, NewRole, NewRun, PackageFindings,
-    Replaces, SessionInfo, Stop, TokenMade, TokenWish, WholePackage, Work,
+    Replaces, SessionInfo, Stop, TokenMade, TokenWish, WebhookWork, WholePackage, Work,
 };
 use toolhost_store::{NewSession, Quota, Sessions, Who};
 use toolhost_testkit::{House, USER};
@@ -179,6 +179,9 @@ impl Work for PackageWork {
     }
     fn set_quota<'a>(&'a self, _: &'a str, _: Quota) -> Done<'a, ()> {
         Box::pin(async { nothing() })
+    }
+    fn webhooks(&self) -> &dyn WebhookWork {
+        unreachable!()
     }
     fn make_token<'a>(&'a self, _: &'a str, _: TokenWish) -> Done<'a, TokenMade> {
         Box::pin(async { nothing() })

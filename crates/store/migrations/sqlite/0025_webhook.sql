@@ -1,0 +1,9 @@
+-- Where an owner of a project wants its asks to be told. What signs the messages is made of a key of the operator's and the id.
+CREATE TABLE webhook (
+    project_id    INTEGER NOT NULL REFERENCES project (id),
+    id            TEXT NOT NULL,
+    url           TEXT NOT NULL,
+    created_by    TEXT NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (project_id, id)
+);
