@@ -42,6 +42,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 
+use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_sandbox::Allocator;
 
 use crate::commands::{Command, families};
@@ -119,12 +120,14 @@ fn main() -> ExitCode {
 /// What an error is for a program that reads it, and the exit code.
 fn kind_of(error: &anyhow::Error) -> (&'static str, u8) {
     let of_host: Option<&toolhost::Error> = error.downcast_ref();
+    let of_tool = error.downcast_ref::<ToolError>().map(|error| error.kind);
     let typed_wrong = error.is::<Usage>()
+        || matches!(of_tool, Some(ErrorKind::Validation | ErrorKind::NotFound))
         || matches!(error.downcast_ref(), Some(toolhost_host::Error::UnknownProfile { .. }))
         || of_host.is_some_and(toolhost::Error::is_usage);
     if typed_wrong {
         ("usage", EXIT_USAGE)
-    } else if of_host.is_some_and(toolhost::Error::is_denied) {
+    } else if of_host.is_some_and(toolhost::Error::is_denied) || of_tool == Some(ErrorKind::Permission) {
         ("denied", EXIT_DENIED)
     } else {
         ("failed", EXIT_FAILED)

@@ -10,7 +10,7 @@ use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use toolhost_contract::{QUOTE_MARK, visible_json};
+use toolhost_contract::{QUOTE_MARK, ToolError, visible_json};
 pub(crate) use toolhost_contract::{visible, visible_line};
 
 use crate::fold::{columns_of, cut, fitting, folded, width_of};
@@ -151,7 +151,7 @@ fn as_it_is(text: &str) {
     let _ = writeln!(anstream::stdout(), "{text}");
 }
 
-/// What an error says, with its causes.
+/// What an error says, with its causes and the next step.
 fn all_of(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -162,7 +162,10 @@ fn all_of(error: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    text
+    match error.downcast_ref::<ToolError>().and_then(|error| error.hint.as_deref()) {
+        Some(hint) => format!("{text}: {hint}"),
+        None => text,
+    }
 }
 
 pub(crate) fn failure(error: &anyhow::Error) {

@@ -3,7 +3,10 @@
 //! What changes something is a call of the tool through the gate, made by the user as a person; what only looks has one row in
 //! the audit.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
+use toolhost_builder::change::Side;
 use toolhost_builder::packages::{Apply, ChangeSetLine, Deed, PackageError, Preview, ProjectPackage};
 use toolhost_contract::{CONFIRM_SOURCE, Outcome};
 use toolhost_store::Role;
@@ -121,6 +124,27 @@ impl<'a> Changes<'a> {
     /// [`Error::Denied`] for a user who is no member.
     pub async fn history(&self) -> Result<Vec<Deed>> {
         self.read("change history", json!({}), async |shelf: &ProjectPackage| shelf.history().await).await
+    }
+
+    /// Takes a side at each place where a set, or the operations of it that these options choose, clashes with the package: for each object
+    /// of [`Preview::conflicts`] the sides of its clashes, in their order. Nothing is applied: the set can be, then.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] for a user who may not change the package; [`Error::Package`] where it clashes at other places.
+    pub async fn take_sides(
+        &self,
+        id: &str,
+        options: &ApplyOptions,
+        sides: &BTreeMap<String, Vec<Side>>,
+    ) -> Result<()> {
+        let connection = self.host.connection();
+        connection.need_role(Role::Editor).await?;
+        let wish = Apply { number: number(id)?, operations: options.operations.clone(), ..Apply::default() };
+        let arguments = json!({ "changeSetId": set_id(id)?, "operations": options.operations, "sides": sides });
+        let who = connection.who();
+        let shelf = toolhost_builder::Packages::new(connection.store().database()).shelf(who.clone())?;
+        let work = async { Ok::<_, Error>(shelf.take_sides(&wish, sides).await?) };
+        connection.record(&who, "change.sides", arguments, work).await
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> Result<Outcome> {

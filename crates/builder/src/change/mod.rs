@@ -30,7 +30,7 @@ pub use diff::{Change, FileDiff, ObjectDiff, diff, masked_diff, render};
 pub use explain::explain;
 pub use graph::{FieldChange, GraphDiff, ItemChange};
 pub use impact::{Counts, Impact, impact, impact_on};
-pub use merge::{Clash, ClashPlace, Merged, merge, with_current};
+pub use merge::{Clash, ClashPlace, Merged, Side, WrongSides, merge, merge_taking, with_current};
 pub use rename::{Rename, renames, wanted};
 pub use report::{Found, Report, Stage};
 pub use set::{

@@ -80,6 +80,10 @@ pub enum PackageError {
     DeletesUnconfirmed(Vec<String>),
     #[error("{0}")]
     Conflict(Conflicts),
+    #[error("cs-{number} clashes with the package at other places than a side is taken for")]
+    OtherClashes { number: i64 },
+    #[error("one side has deleted {object}: the same side has to be taken at all of its places")]
+    OneSide { object: String },
     #[error("change {moment} cannot be taken back: {} changed the same places since", changes(.since, .conflicts))]
     UndoConflict { moment: i64, since: Vec<i64>, conflicts: Conflicts },
     #[error("{} of this session {} the same places of {}", .sets.join(" and "), if .sets.len() == 1 { "changes" } else { "change" }, .conflicts.names())]
@@ -197,12 +201,14 @@ impl PackageError {
             | Self::SaidTwice { .. }
             | Self::RenameInPart { .. }
             | Self::DeletesUnconfirmed(_)
+            | Self::OneSide { .. }
             | Self::NothingStaged(_) => ErrorKind::Validation,
             Self::Exists
             | Self::UnknownRevision { .. }
             | Self::Ended { .. }
             | Self::Blocked { .. }
             | Self::Conflict(_)
+            | Self::OtherClashes { .. }
             | Self::UndoConflict { .. }
             | Self::OverDraft { .. }
             | Self::NoUndo { .. } => ErrorKind::Conflict,

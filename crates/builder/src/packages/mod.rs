@@ -23,6 +23,7 @@ mod read;
 mod refs;
 mod scope;
 mod sets;
+mod sides;
 mod superseded;
 mod traces;
 mod validated;

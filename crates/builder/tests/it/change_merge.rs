@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolhost_builder::change::{Clash, ClashPlace, Merged, Part, Snapshot, merge};
+use toolhost_builder::change::{Clash, ClashPlace, Merged, Part, Side, Snapshot, WrongSides, merge, merge_taking};
 
 use crate::small;
 
@@ -69,6 +69,80 @@ fn an_object_that_one_side_takes_out_and_the_other_changes_clashes() {
     for (base, current, ours) in [(Some(&a), Some(&b), None), (Some(&a), None, Some(&b)), (None, Some(&a), Some(&b))] {
         let Merged::Conflict(clashes) = merge(base, current, ours) else { unreachable!() };
         assert_eq!((clashes.len(), &clashes[0].place), (1, &ClashPlace::Whole));
+    }
+}
+
+/// What a merge comes to once a side is taken at each of its clashes; how many there are of both.
+fn taking(
+    sides: [Option<&Snapshot>; 3],
+    mut take: impl FnMut(&Clash) -> Side,
+) -> Result<(Option<Snapshot>, usize), usize> {
+    let [base, current, ours] = sides;
+    let Merged::Conflict(clashes) = merge(base, current, ours) else { return Err(0) };
+    let taken: Vec<Side> = clashes.iter().map(&mut take).collect();
+    assert_eq!(merge_taking(base, current, ours, &taken[1..]), Err(WrongSides::Number));
+    let found = merge_taking(base, current, ours, &taken).map_err(|_| clashes.len())?;
+    // On what is there now it is a change of one side alone.
+    assert_eq!(merge(current, current, found.as_ref()), Merged::Clean(found.clone()));
+    Ok((found, clashes.len()))
+}
+
+#[test]
+fn a_side_is_taken_at_each_clash_and_the_rest_is_merged() {
+    let by_word = |text: &str| of(Part::Document, &text.split(' ').map(|word| format!("{word}\n")).collect::<String>());
+    let [base, current, ours] = ["a b c d e f", "X b c d Z F", "Y b C d W f"].map(by_word);
+    let check = |first: Side, second: Side, expected: &str| {
+        let mut sides = [first, second].into_iter();
+        let (found, count) = taking([Some(&base), Some(&current), Some(&ours)], |_| sides.next().unwrap()).unwrap();
+        assert_eq!((found, count), (Some(by_word(expected)), 2), "{expected}");
+    };
+    check(Side::Ours, Side::Ours, "Y b C d W f");
+    check(Side::Theirs, Side::Theirs, "X b C d Z F");
+    check(Side::Ours, Side::Theirs, "Y b C d Z F");
+    check(Side::Theirs, Side::Ours, "X b C d W f");
+}
+
+#[test]
+fn an_object_that_one_side_took_out_is_had_from_one_side_as_a_whole() {
+    let part = |text: &str| Snapshot([(Part::Content, text.to_owned()), (Part::Entry, "{}".to_owned())].into());
+    let [a, b] = ["a", "b"].map(part);
+    for (sides, ours) in [
+        ([Some(&a), None, Some(&b)], Some(b.clone())),
+        ([Some(&a), Some(&b), None], None),
+        ([None, Some(&a), Some(&b)], Some(b.clone())),
+    ] {
+        assert_eq!(taking(sides, |_| Side::Ours).unwrap().0, ours, "{sides:?}");
+        assert_eq!(taking(sides, |_| Side::Theirs).unwrap().0, sides[1].cloned(), "{sides:?}");
+    }
+    let [old, new] = [part("a"), Snapshot([(Part::Content, "b".to_owned()), (Part::Entry, "[]".to_owned())].into())];
+    let mut number = 0;
+    let each_another = taking([Some(&old), None, Some(&new)], |_| {
+        number += 1;
+        if number == 1 { Side::Ours } else { Side::Theirs }
+    });
+    assert_eq!(each_another, Err(2));
+}
+
+#[test]
+fn a_side_is_taken_of_values_of_a_graph() {
+    let base = small::graph();
+    let change = |title: &str, other: &str| {
+        let mut graph = base.clone();
+        graph["nodes"][1]["title"] = json!(title);
+        graph["nodes"][0]["description"] = json!(other);
+        if title == "B" {
+            list(&mut graph, "edges").remove(2);
+        } else {
+            graph["edges"][2]["label"] = json!("kept");
+        }
+        of(Part::Graph, &format!("{graph:#}"))
+    };
+    let (base, current, ours) = (of(Part::Graph, &format!("{base:#}")), change("A", "one"), change("B", "two"));
+    for side in [Side::Ours, Side::Theirs] {
+        let (found, count) = taking([Some(&base), Some(&current), Some(&ours)], |_| side).unwrap();
+        let wanted = if side == Side::Ours { &ours } else { &current };
+        let parse = |side: &Snapshot| serde_json::from_str::<Value>(side.get(Part::Graph).unwrap()).unwrap();
+        assert_eq!((parse(&found.unwrap()), count), (parse(wanted), 3));
     }
 }
 
@@ -264,6 +338,21 @@ proptest! {
             (Err(one), Err(other)) => prop_assert_eq!(one.len(), other.len()),
             (one, other) => prop_assert!(false, "{one:?} {other:?}"),
         }
+    }
+
+    #[test]
+    fn clashes_end_where_a_side_is_taken_and_nothing_else_changes(
+        base in document(),
+        current in document(),
+        ours in document(),
+        all_ours: bool,
+    ) {
+        let [base, current, ours] = [base, current, ours].map(|lines| of(Part::Content, &text(&lines)));
+        let side = |ours: bool| if ours { Side::Ours } else { Side::Theirs };
+        let one = taking([Some(&base), Some(&current), Some(&ours)], |_| side(all_ours));
+        prop_assert!(one.is_ok() || one == Err(0), "{one:?}");
+        let other = taking([Some(&base), Some(&ours), Some(&current)], |_| side(!all_ours));
+        prop_assert_eq!(one, other);
     }
 
     #[test]

@@ -7,10 +7,11 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use toolhost::{Host, Need, Recording};
-use toolhost_contract::{Clock, RECOVERY, SystemClock, visible_line};
+use toolhost_contract::{Clock, SystemClock, visible_line};
 use toolhost_deploy::{DeployMark, DeployPlan, DeployProgress, Deployment, Reason, Recovered};
 use toolhost_store::Role;
 
+use crate::hosting::deploys::note_recovered;
 use crate::settings::Settings;
 use crate::{EXIT_FAILED, EXIT_HELD_BACK, Usage, print, terminal, wire};
 
@@ -144,14 +145,8 @@ async fn run_one(
 
 /// Tells the person what was recovered after a crash, and records it, even if they only asked for a plan.
 async fn note_mended(host: &Host, deployment: &Deployment, need: Need) -> anyhow::Result<()> {
-    let recovered = deployment.take_recovered();
-    if !recovered.is_empty() {
-        tell_recovered(&recovered);
-        let who = host.connection().who();
-        let arguments = json!({ "recovered": recovered });
-        let recording = if need == Need::Writing { Recording::Required } else { wire::IF_WRITABLE };
-        host.connection().record_if(recording, &who, RECOVERY, arguments, async { anyhow::Ok(()) }).await?;
-    }
+    let recording = if need == Need::Writing { Recording::Required } else { wire::IF_WRITABLE };
+    tell_recovered(&note_recovered(host.connection(), deployment, recording).await?);
     Ok(())
 }
 

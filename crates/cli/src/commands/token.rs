@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolhost::{Connection, Need};
-use toolhost_contract::{Clock, ErrorKind, SystemClock, ToolError};
+use toolhost_contract::{Clock, SystemClock};
 use toolhost_server::http::{Right, TokenWish};
 use toolhost_store::{Role, Token};
 
 use crate::settings::{Resolved, Settings};
-use crate::{Usage, hosting, print, tokens, wire};
+use crate::{hosting, print, tokens, wire};
 
 /// How long a token holds where nobody says.
 const LIVES_DEFAULT: &str = "90d";
@@ -63,7 +63,7 @@ impl Create {
         let said = if self.right.is_empty() { vec![RightName::Call, RightName::Read] } else { self.right };
         let rights: Vec<Right> = said.into_iter().map(Right::from).collect();
         let wish = TokenWish { name: self.name, profiles, rights, acts_for: self.acts_for, lives: self.expires };
-        let made = tokens::make(connection, &hosting::key_of(resolved), wish).await.map_err(told)?;
+        let made = tokens::make(connection, &hosting::key_of(resolved), wish).await?;
         if settings.json {
             return print::json(&made);
         }
@@ -125,7 +125,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         Command::Create(create) => create.run(settings, &resolved, &connection).await?,
         Command::List => list(&connection.store().tokens().list(connection.project().id).await?, settings.json)?,
         Command::Revoke { id } => {
-            tokens::revoke(&connection, &id).await.map_err(told)?;
+            tokens::revoke(&connection, &id).await?;
             if settings.json {
                 print::json(&json!({ "id": id, "revoked": true }))?;
             } else {
@@ -144,14 +144,6 @@ async fn check_profiles(settings: &Settings, profiles: &[String]) -> anyhow::Res
         kit.profiles.get(profile)?;
     }
     Ok(())
-}
-
-/// What is wrong with the command line is said as that.
-fn told(error: ToolError) -> anyhow::Error {
-    match (error.kind, &error.hint) {
-        (ErrorKind::Validation | ErrorKind::NotFound, Some(hint)) => Usage::error(format!("{}: {hint}", error.message)),
-        _ => error.into(),
-    }
 }
 
 fn list(tokens: &[Token], json: bool) -> anyhow::Result<()> {

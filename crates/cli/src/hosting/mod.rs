@@ -1,6 +1,7 @@
 //! The projects that `toolhost serve` serves: those of this machine's user, one of them, or those of a shared database. Each is opened when
 //! it is first needed, and closed when nobody has used it for a while.
 
+pub(crate) mod deploys;
 mod webhooks;
 mod work;
 

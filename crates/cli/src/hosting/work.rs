@@ -1,6 +1,6 @@
 //! What people do with a served project, over its facade: packages, changes, members, and sessions that run on this server.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use toolhost_agent::model::{Message, Unfollowed};
 use toolhost_agent::session::{Control, Event, Watch};
 use toolhost_agent::start::{BuilderTarget, Task};
 use toolhost_agent::{ModelError, Request};
+use toolhost_builder::change::Side;
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_builder::limits::Size;
 use toolhost_builder::packages::{ChangeSetLine, Deed, PackageError, Preview, WorkflowLine};
@@ -23,11 +24,12 @@ use toolhost_contract::workspace::{Access, Fence, Workspace};
 use toolhost_contract::{ErrorKind, Signal, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
-    Archive, ChangePreview, Done, Forked, Imported, MemberChanged, ModelLine, NewRole, NewRun, PackageFindings,
-    Replaces, SessionInfo, Stop, Target, TokenMade, TokenWish, WebhookWork, WholePackage, Work,
+    Archive, ChangePreview, DeployWork, Done, Forked, Imported, MemberChanged, ModelLine, NewRole, NewRun,
+    PackageFindings, Replaces, SessionInfo, Stop, Target, TokenMade, TokenWish, WebhookWork, WholePackage, Work,
 };
 use toolhost_store::{Changes, Quota, Role};
 
+use super::deploys::ProjectDeploys;
 use super::webhooks::OwnersWebhooks;
 use crate::model::{self, ModelSettings};
 use crate::tokens;
@@ -55,6 +57,7 @@ pub(super) struct ProjectWork {
     host: Host,
     models: ModelSettings,
     webhooks: OwnersWebhooks,
+    deploys: ProjectDeploys,
     /// Sessions that run here, and what stops each.
     runs: Arc<Mutex<HashMap<String, Control>>>,
     tasks: TaskTracker,
@@ -69,6 +72,7 @@ impl ProjectWork {
         Self {
             key,
             webhooks: OwnersWebhooks { host: host.clone(), webhooks },
+            deploys: ProjectDeploys { host: host.clone() },
             host,
             models,
             runs: Arc::default(),
@@ -357,6 +361,19 @@ impl Work for ProjectWork {
         })
     }
 
+    fn take_sides<'a>(
+        &'a self,
+        user: &'a str,
+        id: &'a str,
+        operations: Option<Vec<i64>>,
+        sides: &'a BTreeMap<String, Vec<Side>>,
+    ) -> Done<'a, ()> {
+        Box::pin(async move {
+            let options = toolhost::ApplyOptions { operations, confirm_deletes: Vec::new() };
+            Ok(self.host_of(user).await?.changes().take_sides(id, &options, sides).await?)
+        })
+    }
+
     fn history<'a>(&'a self, user: &'a str) -> Done<'a, Vec<Deed>> {
         Box::pin(async move { Ok(self.host_of(user).await?.changes().history().await?) })
     }
@@ -466,6 +483,10 @@ impl Work for ProjectWork {
 
     fn webhooks(&self) -> &dyn WebhookWork {
         &self.webhooks
+    }
+
+    fn deploys(&self) -> &dyn DeployWork {
+        &self.deploys
     }
 
     fn file_undo<'a>(&'a self, user: &'a str, call: &'a str) -> Done<'a, Undo> {

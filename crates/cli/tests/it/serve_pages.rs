@@ -102,6 +102,33 @@ async fn a_deploy_is_planned_on_its_page_and_agreed_to_in_the_inbox() {
         tokio::task::yield_now().await;
     }
     assert!(target.join("index.html").exists());
+    // It is taken back on its page, as it was shown there and no other way.
+    let page = look(&served, &cookie, &deploy).await.body;
+    assert!(page.contains("1 new, 0 changed, 0 deleted") && page.contains("/deploy/undo"), "{page}");
+    let undo = format!("{deploy}/undo");
+    let page = look(&served, &cookie, &undo).await.body;
+    assert!(page.contains("came with the deploy: 1") && page.contains("<li>index.html</li>"), "{page}");
+    let stale = send_form(&served, &cookie, &undo, "digest=other").await;
+    assert!(stale.status == 409 && stale.body.contains("something else than was shown"), "{stale:?}");
+    let form = format!("digest={}", hidden(&page, "digest"));
+    std::fs::write(target.join("index.html"), "<p>changed by a person</p>\n").unwrap();
+    let changed = look(&served, &cookie, &undo).await.body;
+    assert!(changed.contains("cannot be taken back") && !changed.contains("name=\"digest\""), "{changed}");
+    assert_eq!(send_form(&served, &cookie, &undo, &form).await.status, 409);
+    std::fs::write(target.join("index.html"), "<p>hello</p>\n").unwrap();
+    assert_eq!(program.run(&["member", "add", "vic", "viewer"]).code, Some(0));
+    let viewer = opened(&served, &link(&program, &served, &["--user", "vic"])).await;
+    let page = look(&served, &viewer, &undo).await.body;
+    assert!(page.contains("index.html") && !page.contains("name=\"digest\""), "{page}");
+    assert_eq!(send_form(&served, &viewer, &undo, &form).await.status, 403);
+    assert!(target.join("index.html").exists());
+    assert_eq!(send_form(&served, &cookie, &undo, &form).await.status, 303);
+    assert!(!target.join("index.html").exists());
+    let page = look(&served, &cookie, &deploy).await.body;
+    assert!(page.contains("taken back") && !page.contains("/deploy/undo"), "{page}");
+    assert!(look(&served, &cookie, &undo).await.body.contains("There is no deploy to take back."));
+    let audit = program.run(&["--json", "audit", "show", "--tool", "deploy.undo"]).stdout;
+    assert!(audit.contains("\"deploy\""), "{audit}");
     assert_eq!(served.end(), Some(0));
 }
 

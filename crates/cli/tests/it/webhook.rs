@@ -292,7 +292,7 @@ async fn an_owner_has_the_asks_of_a_project_told_to_a_server_of_theirs() {
     // A list that the operator has made shorter holds for those that are there.
     let program = allowing(&workspace, other.url.split_once("/hook").unwrap().0);
     let test = program.run(&["webhook", "test", more["id"].as_str().unwrap()]);
-    assert!(test.code == Some(1) && test.stderr.contains("the operator does not let"), "{test:?}");
+    assert!(test.code == Some(3) && test.stderr.contains("the operator does not let"), "{test:?}");
     let listed = program.run(&["webhook", "list"]);
     assert!(listed.stdout.contains(more["id"].as_str().unwrap()), "{listed:?}");
     assert!(other.requests.try_recv().is_err());

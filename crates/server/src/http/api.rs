@@ -289,7 +289,7 @@ struct DecisionRequest {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RuleRequest {
-    /// Argument to glob: the `rule` of the ask, or a stricter one.
+    /// Argument to glob: the `rule` of the ask, or a stricter one. It has each argument that the `rule` of the ask has.
     conditions: BTreeMap<String, String>,
     /// How long it holds; eight hours if left out.
     seconds: Option<u64>,
@@ -491,7 +491,10 @@ async fn asks(asked: Asked) -> Result<Reply, ToolError> {
 async fn ask_info(principal: &Principal, id: &str) -> Result<AskInfo, ToolError> {
     let number = ask_number(id).ok_or_else(no_ask)?;
     let (ask, shown) = principal.project.gate.queue().get(principal.project.id, number).await?;
-    Ok(AskInfo::of(ask, shown, principal.has(Right::Approve)))
+    // Who decides nothing needs no secret: neither a token without the right nor a user who may not answer.
+    let queue = principal.project.gate.queue();
+    let may_answer = principal.has(Right::Approve) && queue.is_approver(&person(principal)).await?;
+    Ok(AskInfo::of(ask, shown, may_answer))
 }
 
 async fn ask(asked: Asked) -> Result<Reply, ToolError> {
@@ -511,6 +514,12 @@ async fn decide(mut asked: Asked) -> Result<Reply, ToolError> {
     }
     let answer = shown.answer(&request.decision, request.text)?;
     principal.project.gate.edit_rules().check(&shown, &answer).await?;
+    if let (Some(rule), Some(own)) = (&request.rule, &shown.rule)
+        && let Some(missing) = own.keys().find(|name| !rule.conditions.contains_key(*name))
+    {
+        let message = format!("the rule says nothing of `{missing}`, so it would allow any");
+        return Err(ToolError::new(ErrorKind::Validation, message).hint("begin with the `rule` of the ask"));
+    }
     let rule = request.rule.map(|rule| Standing {
         conditions: rule.conditions,
         lives_ms: rule.seconds.map_or(PERMIT_LIVES_MS_DEFAULT, |seconds| {

@@ -507,6 +507,18 @@ async fn create_token(mut asked: Asked) -> Result<Reply, ToolError> {
         Right::parse(word).ok_or_else(|| wrong(format!("a right is one of {}", words.join(", "))))
     };
     let rights = rights.iter().map(parse).collect::<Result<Vec<Right>, _>>()?;
+    let principal = &asked.principal;
+    if let Some(right) = rights.iter().find(|right| !principal.has(**right)) {
+        let message = format!("this token has not the right `{}` itself, and gives it to no other", right.as_str());
+        return Err(ToolError::new(ErrorKind::Permission, message)
+            .hint("an owner makes such a token on the page of the project's access, or at the terminal"));
+    }
+    // Who could answer in the name of somebody else would be a second person for their own calls.
+    if rights.contains(&Right::Approve) && acts_for.as_deref().is_some_and(|name| name != user(&asked)) {
+        let message = "a token that may approve is made here for its own user alone";
+        return Err(ToolError::new(ErrorKind::Permission, message)
+            .hint("an owner makes it on the page of the project's access, or at the terminal"));
+    }
     let seconds = seconds.unwrap_or(TOKEN_LIVES);
     if !(1..=TOKEN_LIVES_MAX).contains(&seconds) {
         return Err(wrong(format!("`seconds` goes from 1 to {TOKEN_LIVES_MAX}")));

@@ -1,5 +1,6 @@
 //! The port to what people do with a project besides calls of tools: its workflow package, its changes, its sessions and its members.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use toolhost_builder::change::{ObjectDiff, Report};
+use toolhost_builder::change::{ObjectDiff, Report, Side};
 use toolhost_builder::packages::{Brought, ChangeSetLine, Conflict, Deed, WorkflowLine};
 use toolhost_builder::refs::Index;
 use toolhost_builder::{Files, Finding, Package, validate};
@@ -268,6 +269,16 @@ pub trait Work: Send + Sync {
     /// What an apply of a change set, or of some of its operations, would say and change now.
     fn preview<'a>(&'a self, user: &'a str, id: &'a str, operations: Option<Vec<i64>>) -> Done<'a, ChangePreview>;
 
+    /// Takes a side at each place where a change set, or some of its operations, clashes: for each object the sides of its clashes, in the order
+    /// of [`ChangePreview::conflicts`]. Nothing is applied by it.
+    fn take_sides<'a>(
+        &'a self,
+        user: &'a str,
+        id: &'a str,
+        operations: Option<Vec<i64>>,
+        sides: &'a BTreeMap<String, Vec<Side>>,
+    ) -> Done<'a, ()>;
+
     /// What has been applied, the newest first.
     fn history<'a>(&'a self, user: &'a str) -> Done<'a, Vec<Deed>>;
 
@@ -294,6 +305,9 @@ pub trait Work: Send + Sync {
 
     /// Where the project's owners want its asks to be told.
     fn webhooks(&self) -> &dyn WebhookWork;
+
+    /// Deploys of the workspace.
+    fn deploys(&self) -> &dyn DeployWork;
 
     /// What an undo of the file changes of one call would put back now.
     fn file_undo<'a>(&'a self, user: &'a str, call: &'a str) -> Done<'a, Undo>;
@@ -325,4 +339,56 @@ pub trait WebhookWork: Send + Sync {
 
     /// Sends a message that says nothing. Answers the status of the answer.
     fn test<'a>(&'a self, user: &'a str, id: &'a str) -> Done<'a, u16>;
+}
+
+/// A deploy that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeployLine {
+    pub id: String,
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    pub who: String,
+    /// `unfinished`, `done` or `undone`.
+    pub state: &'static str,
+    /// Files of each kind.
+    pub new: usize,
+    pub changed: usize,
+    pub deleted: usize,
+}
+
+/// What taking the newest deploy back would do in the project folder: paths.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DeployUndo {
+    pub id: String,
+    /// Files that get their former content back.
+    pub restored: Vec<String>,
+    /// Files that the deploy brought.
+    pub removed: Vec<String>,
+    /// Files that the deploy deleted.
+    pub returned: Vec<String>,
+    /// What was changed since, and how; with any of these nothing is undone.
+    pub conflicts: Vec<String>,
+}
+
+impl DeployUndo {
+    /// Changes with anything that it would do.
+    ///
+    /// # Errors
+    /// None in practice: it is the error of writing JSON.
+    pub fn digest(&self) -> Result<String, ToolError> {
+        let text = canonical_json(self).map_err(ToolError::internal)?;
+        Ok(hex::encode(Sha256::digest(text.as_bytes())))
+    }
+}
+
+/// What a user does with the deploys of a project.
+pub trait DeployWork: Send + Sync {
+    /// The newest first.
+    fn list<'a>(&'a self, user: &'a str) -> Done<'a, Vec<DeployLine>>;
+
+    /// What taking back the newest deploy would do now; `None` where there is none.
+    fn undo_plan<'a>(&'a self, user: &'a str) -> Done<'a, Option<DeployUndo>>;
+
+    /// Takes the newest deploy back, if that does what [`Self::undo_plan`] has shown ([`DeployUndo::digest`]).
+    fn undo<'a>(&'a self, user: &'a str, digest: &'a str) -> Done<'a, ()>;
 }

@@ -65,3 +65,31 @@ async fn a_no_ends_the_call_with_its_reason() {
     assert!(done.body.contains("not now"), "{done:?}");
     assert!(!rig.houses[0].workspace.root().join("asked.txt").exists());
 }
+
+#[tokio::test]
+async fn a_secret_is_shown_unmasked_only_to_who_may_answer_now() {
+    let (rig, agent, person) = rig().await;
+    let secret = concat!("ghp_", "Z9y8X7w6V5u4T3s2R1q0P9o8N7m6L5k4J3h2");
+    let content = format!("k = \"{secret}\"\n");
+    let reply = rig.call(&agent, "file.write", json!({ "path": "a.txt", "content": content })).await;
+    let ask = reply.json()["data"]["approvalId"].as_str().unwrap().to_owned();
+    assert!(shown(&rig, &person, &ask).await.to_string().contains(secret));
+    let house = &rig.houses[0];
+    let user = house.owner().user_id;
+    let role = toolhost_store::Role::Owner;
+    house.store.people().set_member(house.project.id, user, role, Some(false)).await.unwrap();
+    let seen = shown(&rig, &person, &ask).await.to_string();
+    assert!(seen.contains("a.txt") && !seen.contains(secret), "{seen}");
+}
+
+#[tokio::test]
+async fn a_rule_names_each_argument_that_the_ask_names() {
+    let (rig, agent, person) = rig().await;
+    let ask = pending(&rig, &agent).await;
+    let seen = shown(&rig, &person, &ask).await;
+    let answer = |conditions: Value| json!({ "decision": "allow", "digest": seen["digest"], "rule": { "conditions": conditions, "seconds": 60 } });
+    let wide = decide(&rig, &person, &ask, answer(json!({}))).await;
+    assert!(wide.status == 400 && wide.body.contains("so it would allow any"), "{wide:?}");
+    let own = decide(&rig, &person, &ask, answer(seen["rule"].clone())).await;
+    assert_eq!(own.status, 200, "{own:?}");
+}

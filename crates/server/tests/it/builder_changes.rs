@@ -147,6 +147,46 @@ async fn a_clash_is_shown_with_its_three_sides_and_cannot_be_applied() {
 }
 
 #[tokio::test]
+async fn a_person_takes_a_side_at_each_clash_and_applies_what_is_shown_then() {
+    let rig = rig_with(sample()).await;
+    let house = &rig.houses[0];
+    let lines = |first: &str, last: &str| format!("{first}\n1\n2\n3\n{last}\n");
+    let base = staged(house, "s0", json!([asset(ASSET, &lines("a", "b"))]), revisions(house).await).await;
+    assert!(toolhost_testkit::sample::apply(house, &base).await.ok);
+    let read = revisions(house).await;
+    let mine = staged(house, "s1", json!([asset(ASSET, &lines("Ours", "ours"))]), read.clone()).await;
+    let theirs = staged(house, "s2", json!([asset(ASSET, &lines("Theirs", "theirs"))]), read).await;
+    assert!(toolhost_testkit::sample::apply(house, &theirs).await.ok);
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let path = format!("{CHANGES}/{mine}");
+    let body = shown(&browser, &path).await;
+    let digest = hidden(&body, "digest");
+    assert!(body.contains("name=\"side.1\" value=\"ours\"") && !body.contains("value=\"apply\""), "{body}");
+    let half = browser.post(&path, &form(&[("decision", "sides"), ("digest", &digest), ("side.0", "ours")])).await;
+    assert!(half.status == 400 && half.body.contains("value=\"ours\" checked"), "what was chosen stays: {half:?}");
+    let sides =
+        |digest: &str| form(&[("decision", "sides"), ("digest", digest), ("side.0", "ours"), ("side.1", "theirs")]);
+    assert_eq!(browser.post(&path, &sides("other")).await.status, 409);
+    house.store.people().add_user("vic").await.unwrap();
+    let vic = house.store.people().user("vic").await.unwrap().unwrap();
+    house.store.people().set_member(house.project.id, vic, Role::Viewer, None).await.unwrap();
+    let viewer = Browser::signed_in(&rig, "vic").await;
+    assert!(!shown(&viewer, &path).await.contains("name=\"side.0\""));
+    assert_eq!(browser.post(&path, &sides(&digest)).await.status, 303);
+    // Nothing is applied by it: the page shows what an apply would do now.
+    let body = shown(&browser, &path).await;
+    assert!(!body.contains("Clashes") && body.contains("-Theirs") && body.contains("+Ours"), "{body}");
+    assert!(!body.contains("-theirs") && !body.contains("+ours"), "{body}");
+    assert_ne!(hidden(&body, "digest"), digest);
+    let again = browser.post(&path, &sides(&hidden(&body, "digest"))).await;
+    assert_eq!(again.status, 409, "it clashes no more: {again:?}");
+    let applied = form(&[("decision", "apply"), ("digest", &hidden(&body, "digest"))]);
+    assert_eq!(browser.post(&path, &applied).await.status, 303);
+    let now = person(house, "builder.asset.read", json!({ "path": ASSET })).await.data;
+    assert_eq!(now["content"], lines("Ours", "theirs"), "{now}");
+}
+
+#[tokio::test]
 async fn sets_that_stand_on_each_other_are_a_chain_and_a_graph_is_seen_before_and_after() {
     let rig = rig_with(sample()).await;
     let house = &rig.houses[0];

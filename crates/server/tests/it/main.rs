@@ -18,6 +18,7 @@ mod forms;
 mod hostile;
 mod issuer;
 mod keyed;
+mod line_feedback;
 mod lost;
 mod markdown_pages;
 mod mcp;

@@ -62,7 +62,7 @@ async fn what_is_decided_is_the_source_and_approvals_show_nothing_else() {
     assert!(approval.contains("### Deep") && !approval.contains("class=\"markdown\""), "{approval}");
     let page = browser.get(&format!("/asks/p0/{review}")).await.body;
     let (source, below) = page.split_once("How it reads as Markdown").unwrap();
-    assert!(source.contains("<code>### Deep\n") && source.contains("(javascript:alert(1))"), "{source}");
+    assert!(source.contains("</button>### Deep\n") && source.contains("(javascript:alert(1))"), "{source}");
     assert!(below.contains("<h3>Goals</h3>") && below.contains("name=\"digest\""), "{below}");
 }
 

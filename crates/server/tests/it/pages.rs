@@ -277,7 +277,15 @@ async fn a_person_sees_the_whole_effect_and_allows_it() {
     assert!(inbox.body.contains("<title>(1) Inbox · Toolhost</title>"), "{}", inbox.body);
     assert!(inbox.body.contains(&format!("href=\"/asks/p0/{ask}\"")), "{}", inbox.body);
     let page = browser.get(&format!("/asks/p0/{ask}")).await;
-    for shown in ["asked.txt", "class=\"new\">+one", "class=\"new\">+two", "file.write", "Allow once", "profile all"] {
+    for shown in [
+        "asked.txt",
+        "<code class=\"new\"><button",
+        "</button>+one",
+        "</button>+two",
+        "file.write",
+        "Allow once",
+        "profile all",
+    ] {
         assert!(page.body.contains(shown), "{shown}: {}", page.body);
     }
     let path = format!("/asks/p0/{ask}");
@@ -434,7 +442,7 @@ async fn a_long_effect_has_parts_and_its_yes_stands_at_the_end_of_the_last() {
     for part in 1..=3 {
         let page = browser.get(&format!("{path}?part={part}")).await;
         assert!(page.body.contains(&format!("Part {part} of 3")), "{}", page.body);
-        seen += page.body.matches("class=\"new\">+line ").count();
+        seen += page.body.matches("</button>+line ").count();
         assert_eq!(page.body.contains("value=\"allow\""), part == 3, "{part}");
         assert!(page.body.contains("value=\"deny\""), "{part}");
     }

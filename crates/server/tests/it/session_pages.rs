@@ -1,12 +1,14 @@
 //! The pages of sessions: what is listed, what a session has come to, where its time went, and what people do with one.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use toolhost_builder::change::Side;
 use toolhost_contract::{ErrorKind, Journal, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
-    Archive, ChangePreview, Done, Forked, HttpLimits, Imported, MemberChanged, ModelLine, NewRole, NewRun,
+    Archive, ChangePreview, DeployWork, Done, Forked, HttpLimits, Imported, MemberChanged, ModelLine, NewRole, NewRun,
     PackageFindings, Replaces, SessionInfo, Stop, TokenMade, TokenWish, WebhookWork, WholePackage, Work,
 };
 use toolhost_store::{NewSession, Quota, Role, SessionState, Sessions};
@@ -324,6 +326,18 @@ impl Work for Told {
         unreachable!()
     }
     fn webhooks(&self) -> &dyn WebhookWork {
+        unreachable!()
+    }
+    fn deploys(&self) -> &dyn DeployWork {
+        unreachable!()
+    }
+    fn take_sides<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+        _: Option<Vec<i64>>,
+        _: &'a BTreeMap<String, Vec<Side>>,
+    ) -> Done<'a, ()> {
         unreachable!()
     }
     fn make_token<'a>(&'a self, _: &'a str, _: TokenWish) -> Done<'a, TokenMade> {

@@ -1,15 +1,17 @@
 //! What people do with a project's package and its sessions, over the real package in a test's database.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use toolhost_builder::change::Side;
 use toolhost_builder::limits::Size;
 use toolhost_builder::packages::{Apply, ChangeSetLine, Deed, PackageError, Packages, ProjectPackage, WorkflowLine};
 use toolhost_builder::{Files, Package, from_zip_up_to, to_zip, validate};
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
-    Archive, ChangePreview, Done, Forked, Imported, MemberChanged, ModelLine, NewRole, NewRun, PackageFindings,
-    Replaces, SessionInfo, Stop, TokenMade, TokenWish, WebhookWork, WholePackage, Work,
+    Archive, ChangePreview, DeployWork, Done, Forked, Imported, MemberChanged, ModelLine, NewRole, NewRun,
+    PackageFindings, Replaces, SessionInfo, Stop, TokenMade, TokenWish, WebhookWork, WholePackage, Work,
 };
 use toolhost_store::{NewSession, Quota, Sessions, Who};
 use toolhost_testkit::{House, USER};
@@ -182,6 +184,21 @@ impl Work for PackageWork {
     }
     fn webhooks(&self) -> &dyn WebhookWork {
         unreachable!()
+    }
+    fn deploys(&self) -> &dyn DeployWork {
+        unreachable!()
+    }
+    fn take_sides<'a>(
+        &'a self,
+        user: &'a str,
+        id: &'a str,
+        operations: Option<Vec<i64>>,
+        sides: &'a BTreeMap<String, Vec<Side>>,
+    ) -> Done<'a, ()> {
+        Box::pin(async move {
+            let wish = Apply { number: number(id)?, operations, ..Apply::default() };
+            Ok(self.shelf(user).take_sides(&wish, sides).await?)
+        })
     }
     fn make_token<'a>(&'a self, _: &'a str, _: TokenWish) -> Done<'a, TokenMade> {
         Box::pin(async { nothing() })

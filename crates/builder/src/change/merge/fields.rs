@@ -28,7 +28,7 @@ pub(super) fn merge(part: Part, base: &str, current: &str, ours: &str) -> Option
     if !agree([Some(&before), Some(&there), Some(&here)], Some(&read(&merged)?)) {
         return None;
     }
-    let body = text::merge(part, &base[was.end..], &current[is.end..], &ours[will.end..]).ok()?;
+    let body = text::merge(part, [&base[was.end..], &current[is.end..], &ours[will.end..]], &mut || None).ok()?;
     Some(format!("{}{merged}{body}", &current[..is.start]))
 }
 

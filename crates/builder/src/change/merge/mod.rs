@@ -86,6 +86,69 @@ pub fn merge(base: Option<&Snapshot>, current: Option<&Snapshot>, ours: Option<&
     if clashes.is_empty() { Merged::Clean(Some(merged)) } else { Merged::Conflict(clashes) }
 }
 
+/// Whose text is taken where two edits clash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// What is there now.
+    Theirs,
+    /// What is to be.
+    Ours,
+}
+
+/// As [`merge`], with a side taken at each clash: one for each that [`merge`] tells, in its order.
+///
+/// # Errors
+/// There are not as many clashes as sides; or one edit took the object out, and not the same side is taken at all of its places.
+pub fn merge_taking(
+    base: Option<&Snapshot>,
+    current: Option<&Snapshot>,
+    ours: Option<&Snapshot>,
+    sides: &[Side],
+) -> Result<Option<Snapshot>, WrongSides> {
+    let Merged::Conflict(clashes) = merge(base, current, ours) else { return Err(WrongSides::Number) };
+    if clashes.len() != sides.len() {
+        return Err(WrongSides::Number);
+    }
+    if current.is_none() || ours.is_none() {
+        return match sides {
+            [first, rest @ ..] if rest.iter().all(|side| side == first) => {
+                Ok(if *first == Side::Ours { ours.cloned() } else { current.cloned() })
+            }
+            _ => Err(WrongSides::OfOneObject),
+        };
+    }
+    let mut sides = sides.iter().copied();
+    let mut take = || sides.next();
+    let all = [base, current, ours];
+    let parts: BTreeSet<Part> = all.into_iter().flatten().flat_map(|side| side.0.keys().copied()).collect();
+    let mut merged = Snapshot::default();
+    for part in parts {
+        let [base, current, ours] = all.map(|side| side.and_then(|side| side.get(part)));
+        let text = self::part(part, base, current, ours).or_else(|_| taking(part, [base, current, ours], &mut take));
+        merged.0.extend(text.map_err(|_| WrongSides::Number)?.map(|text| (part, text)));
+    }
+    Ok(Some(merged))
+}
+
+/// Why the sides that are taken do not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrongSides {
+    /// There are other clashes.
+    Number,
+    /// An object that one side took out can be had as a whole or not at all.
+    OfOneObject,
+}
+
+/// A part that clashes, with a side taken at each place.
+fn taking(part: Part, sides: Sides<'_>, take: &mut Take<'_>) -> Result<Option<String>, Vec<Clash>> {
+    let [Some(base), Some(current), Some(ours)] = sides else {
+        let [_, current, ours] = sides;
+        return Ok(if take() == Some(Side::Ours) { ours } else { current }.map(str::to_owned));
+    };
+    merge_texts(part, [base, current, ours], take).map(Some)
+}
+
 /// The base, with the current text at the place of each clash. A change by somebody who has seen the clashes is merged from
 /// there, so that it does not clash at these places again.
 #[must_use]
@@ -138,14 +201,20 @@ fn part(
     let (Some(base), Some(current), Some(ours)) = (base, current, ours) else {
         return Err(vec![clash(part, ClashPlace::Whole, [base, current, ours])]);
     };
-    let is_json = matches!(part, Part::Graph | Part::Entry | Part::Definition);
-    let by_value = if is_json { tree::merge(part, base, current, ours) } else { None };
-    // JSON that is broken is a text like any other.
-    let merged = by_value.unwrap_or_else(|| text::merge(part, base, current, ours));
-    match merged {
+    match merge_texts(part, [base, current, ours], &mut || None) {
         Err(clashes) => fields::merge(part, base, current, ours).map(Some).ok_or(clashes),
         clean => clean.map(Some),
     }
+}
+
+/// Says whose text is taken at the next clash; `None` leaves it a clash.
+type Take<'a> = dyn FnMut() -> Option<Side> + 'a;
+
+fn merge_texts(part: Part, sides: [&str; 3], take: &mut Take<'_>) -> Result<String, Vec<Clash>> {
+    let is_json = matches!(part, Part::Graph | Part::Entry | Part::Definition);
+    let by_value = if is_json { tree::merge(part, sides, take) } else { None };
+    // JSON that is broken is a text like any other.
+    by_value.unwrap_or_else(|| text::merge(part, sides, take))
 }
 
 fn clash(part: Part, place: ClashPlace, [base, current, ours]: Sides<'_>) -> Clash {

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use toolhost_contract::workspace::{Hunk, hunks, split};
 
-use super::{Clash, ClashPlace, clash};
+use super::{Clash, ClashPlace, Side, Take, clash};
 use crate::change::Part;
 
 /// Both edits of a text, where they leave at least one line between them.
-pub(super) fn merge(part: Part, base: &str, current: &str, ours: &str) -> Result<String, Vec<Clash>> {
+pub(super) fn merge(part: Part, [base, current, ours]: [&str; 3], take: &mut Take<'_>) -> Result<String, Vec<Clash>> {
     let (base, current, ours) = (split(base), split(current), split(ours));
     let (theirs, mine) = (hunks(&base, &current), hunks(&base, &ours));
     let mut out = String::new();
@@ -38,6 +38,11 @@ pub(super) fn merge(part: Part, base: &str, current: &str, ours: &str) -> Result
             (Some(text), None) | (None, Some(text)) => out.push_str(&text),
             (Some(there), Some(here)) if there == here => out.push_str(&there),
             (there, here) => {
+                if let Some(taken) = take() {
+                    let text = if taken == Side::Ours { here } else { there };
+                    out.push_str(&text.unwrap_or_default());
+                    continue;
+                }
                 let place = ClashPlace::Lines { first: range.start + 1, count: range.len() };
                 let was: String = base[range].concat();
                 clashes.push(clash(part, place, [Some(&was), there.as_deref(), here.as_deref()]));

@@ -2,17 +2,21 @@
 
 use serde_json::{Map, Value};
 
-use super::{Clash, ClashPlace, clash, unchanged};
+use super::{Clash, ClashPlace, Side, Take, clash, unchanged};
 use crate::change::Part;
 use crate::change::splice::{keys, rewrite};
 use crate::finding::token;
 use crate::json;
 
 /// Both edits of a JSON text, in the layout of the current one. None if one of them is not JSON.
-pub(super) fn merge(part: Part, base: &str, current: &str, ours: &str) -> Option<Result<String, Vec<Clash>>> {
+pub(super) fn merge(
+    part: Part,
+    [base, current, ours]: [&str; 3],
+    take: &mut Take<'_>,
+) -> Option<Result<String, Vec<Clash>>> {
     let parse = |text: &str| json::parse("", text.as_bytes()).ok();
     let (before, there, here) = (parse(base)?, parse(current)?, parse(ours)?);
-    let mut merge = Merge { part, clashes: Vec::new() };
+    let mut merge = Merge { part, clashes: Vec::new(), take };
     let merged = merge.value("", Some(&before), Some(&there), Some(&here));
     Some(if merge.clashes.is_empty() { Ok(rewrite(current, &merged.unwrap_or_default())) } else { Err(merge.clashes) })
 }
@@ -41,16 +45,17 @@ pub(super) fn with_current(text: &str, pointer: &str, clash: &Clash) -> String {
     rewrite(text, &value)
 }
 
-struct Merge {
+struct Merge<'t, 'f> {
     part: Part,
     clashes: Vec<Clash>,
+    take: &'t mut Take<'f>,
 }
 
-type Side<'a> = Option<&'a Value>;
+type Text<'a> = Option<&'a Value>;
 
-impl Merge {
+impl Merge<'_, '_> {
     /// The depth of what was parsed is bounded, so recursion is.
-    fn value(&mut self, at: &str, base: Side<'_>, current: Side<'_>, ours: Side<'_>) -> Option<Value> {
+    fn value(&mut self, at: &str, base: Text<'_>, current: Text<'_>, ours: Text<'_>) -> Option<Value> {
         if let Some(clean) = unchanged(base, current, ours) {
             return clean.cloned();
         }
@@ -65,11 +70,15 @@ impl Merge {
             }
             _ => {}
         }
-        self.clash(at, base, current, ours);
+        match (self.take)() {
+            Some(Side::Ours) => return ours.cloned(),
+            Some(Side::Theirs) => {}
+            None => self.clash(at, base, current, ours),
+        }
         current.cloned()
     }
 
-    fn clash(&mut self, at: &str, base: Side<'_>, current: Side<'_>, ours: Side<'_>) {
+    fn clash(&mut self, at: &str, base: Text<'_>, current: Text<'_>, ours: Text<'_>) {
         let texts = [base, current, ours].map(|side| side.map(|value| format!("{value:#}")));
         let texts = [texts[0].as_deref(), texts[1].as_deref(), texts[2].as_deref()];
         self.clashes.push(clash(self.part, ClashPlace::Pointer { pointer: at.to_owned() }, texts));

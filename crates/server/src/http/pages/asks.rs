@@ -49,6 +49,8 @@ const PART_BYTES_MAX: usize = 256 * 1024;
 const PIECE_BYTES_MAX: usize = 4096;
 /// The longest that a rule holds.
 const HOURS_MAX: u64 = PERMIT_LIVES_MS_MAX / 3_600_000;
+/// How much of a line is quoted in what a person writes about it, characters.
+const QUOTE_CHARS_MAX: usize = 200;
 /// The level of the heading above what a review reads as.
 const READS_AS_LEVEL: usize = 2;
 /// Asks that were answered, in the list of what became of them.
@@ -66,8 +68,8 @@ struct InboxPage<'a> {
     /// In how many projects more are open than are listed.
     more: i64,
     ended: Vec<Row>,
-    /// Names of projects that could not be opened.
-    closed: Vec<String>,
+    /// Whether a project of the server could not be opened.
+    is_one_closed: bool,
 }
 
 /// An ask in a list.
@@ -200,6 +202,8 @@ struct Can {
 pub(super) struct Line {
     pub(super) class: &'static str,
     pub(super) text: String,
+    /// Which line of the whole text it is, from 1; of a long line's pieces only the first has it.
+    pub(super) number: Option<usize>,
 }
 
 fn the_inbox(visitor: Visitor<'_>, _: Wanted) -> Made<'_> {
@@ -224,7 +228,7 @@ fn one_ask(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
 /// # Errors
 /// If the database does not answer.
 async fn inbox(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolError> {
-    let (memberships, closed) = visitor.memberships().await?;
+    let (memberships, is_one_closed) = visitor.memberships().await?;
     let (mut asks, mut ended, mut more) = (Vec::new(), Vec::new(), 0);
     for membership in &memberships {
         let project = &membership.project;
@@ -241,7 +245,7 @@ async fn inbox(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolError> {
     ended.truncate(usize::try_from(ENDED_MAX).unwrap_or(usize::MAX));
     let place = Place { live: ASKS, ..visitor.place() };
     let (is_member, can_select) = (!memberships.is_empty(), asks.iter().any(|row| row.field.is_some()));
-    Ok(page(StatusCode::OK, &InboxPage { place, is_member, asks, can_select, more, ended, closed }))
+    Ok(page(StatusCode::OK, &InboxPage { place, is_member, asks, can_select, more, ended, is_one_closed }))
 }
 
 fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {
@@ -488,8 +492,17 @@ fn said_word(word: &str) -> String {
 
 /// A text in parts that a page can hold, and what is masked in it behind it.
 pub(super) struct Parts<'t> {
-    /// Pieces of lines, as they are kept; whether a piece goes on in the next; and whether it is of the text without masks.
-    parts: Vec<Vec<(&'t str, bool, bool)>>,
+    parts: Vec<Vec<Piece<'t>>>,
+}
+
+/// A piece of a line, as it is kept.
+struct Piece<'t> {
+    text: &'t str,
+    /// Which line it begins, from 1.
+    number: Option<usize>,
+    goes_on: bool,
+    /// Whether it is of the text without masks.
+    is_unmasked: bool,
 }
 
 impl<'t> Parts<'t> {
@@ -499,7 +512,8 @@ impl<'t> Parts<'t> {
             if text.is_empty() {
                 continue;
             }
-            for mut line in text.trim_end_matches('\n').split('\n') {
+            for (index, mut line) in text.trim_end_matches('\n').split('\n').enumerate() {
+                let mut number = Some(index + 1).filter(|_| !is_unmasked);
                 loop {
                     let cut = line.floor_char_boundary(PIECE_BYTES_MAX);
                     let (piece, rest) = line.split_at(cut);
@@ -510,7 +524,7 @@ impl<'t> Parts<'t> {
                     }
                     bytes += piece.len();
                     if let Some(part) = parts.last_mut() {
-                        part.push((piece, !rest.is_empty(), is_unmasked));
+                        part.push(Piece { text: piece, number: number.take(), goes_on: !rest.is_empty(), is_unmasked });
                     }
                     line = rest;
                     if line.is_empty() {
@@ -528,7 +542,7 @@ impl<'t> Parts<'t> {
 
     /// Whether a hunk of a diff begins in it.
     pub(super) fn has_diff(&self) -> bool {
-        self.parts.iter().flatten().any(|(piece, _, is_unmasked)| !is_unmasked && piece.starts_with("@@ "))
+        self.parts.iter().flatten().any(|piece| !piece.is_unmasked && piece.text.starts_with("@@ "))
     }
 
     /// A part, from 1, as a diff side by side. A hunk may have begun in a part before.
@@ -536,8 +550,8 @@ impl<'t> Parts<'t> {
         let mut splitter = Splitter::default();
         for pieces in self.parts.iter().take(part) {
             splitter.skip();
-            for (piece, goes_on, _) in pieces.iter().filter(|(_, _, is_unmasked)| !is_unmasked) {
-                splitter.push(piece, *goes_on);
+            for piece in pieces.iter().filter(|piece| !piece.is_unmasked) {
+                splitter.push(piece.text, piece.goes_on);
             }
         }
         splitter.end()
@@ -547,10 +561,11 @@ impl<'t> Parts<'t> {
     /// have a list.
     pub(super) fn lines(&self, part: usize, is_effect: bool) -> (Vec<Line>, Vec<Line>) {
         let pieces = self.parts.get(part.saturating_sub(1)).map_or(&[][..], Vec::as_slice);
-        let (unmasked, masked): (Vec<_>, Vec<_>) = pieces.iter().partition(|(_, _, is_unmasked)| *is_unmasked);
-        let line = |(piece, goes_on, is_unmasked): &(&str, bool, bool)| Line {
-            class: if is_effect && !is_unmasked { mark(piece) } else { "" },
-            text: without_marks(piece) + if *goes_on { " …" } else { "" },
+        let (unmasked, masked): (Vec<_>, Vec<_>) = pieces.iter().partition(|piece| piece.is_unmasked);
+        let line = |piece: &Piece<'_>| Line {
+            class: if is_effect && !piece.is_unmasked { mark(piece.text) } else { "" },
+            text: without_marks(piece.text) + if piece.goes_on { " …" } else { "" },
+            number: piece.number,
         };
         (masked.into_iter().map(line).collect(), unmasked.into_iter().map(line).collect())
     }
@@ -572,6 +587,9 @@ async fn decide(
     let word = if field("rule") == "on" && field("decision").is_empty() { "allow" } else { field("decision") };
     // Browsers send each line's end as two characters.
     let text = field("text").replace("\r\n", "\n");
+    if !field("line").is_empty() {
+        return about_line(visitor, membership, (&ask, &shown), (&text, &field)).await;
+    }
     match answer(visitor, membership, (&ask, &shown), (word, &text, field)).await {
         Ok(()) => Ok(see(&membership.address(id))),
         Err(error) if error.kind == ErrorKind::Internal => Err(error),
@@ -589,6 +607,39 @@ async fn decide(
             Ok(page(status, &ask_page(visitor, membership, (&ask, &shown), tried).await?))
         }
     }
+}
+
+/// The page again, with a line of the effect quoted below what was written so far. It decides nothing.
+///
+/// # Errors
+/// If the database does not answer.
+async fn about_line<'f>(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    (ask, shown): (&Ask, &Shown),
+    (text, field): (&str, &impl Fn(&str) -> &'f str),
+) -> Result<Response<Body>, ToolError> {
+    let wanted = if field("line") == "at" { field("at") } else { field("line") };
+    let number = wanted.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let line = number.and_then(|number| shown.detail.trim_end_matches('\n').split('\n').nth(number));
+    let (text, error) = match line {
+        // What is written must not stand under another line than the one that was clicked.
+        _ if field("digest") != shown.digest() => (
+            text.to_owned(),
+            Some("This ask shows something else than the page you answered. Look at it again.".to_owned()),
+        ),
+        None => (text.to_owned(), Some(format!("There is no line {}.", visible_line(wanted)))),
+        Some(line) => {
+            let quoted: String = visible_line(line.trim()).chars().take(QUOTE_CHARS_MAX).collect();
+            let before = text.trim_end();
+            let gap = if before.is_empty() { "" } else { "\n\n" };
+            (format!("{before}{gap}Line {wanted}: {quoted}\n"), None)
+        }
+    };
+    let part = field("part").parse().unwrap_or(usize::MAX);
+    let status = if error.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
+    let tried = Tried { part, text, error, ..Tried::default() };
+    Ok(page(status, &ask_page(visitor, membership, (ask, shown), tried).await?))
 }
 
 /// Writes down an answer to what a form has shown.

@@ -83,13 +83,22 @@ pub(super) fn can_edit(membership: &Membership) -> bool {
 
 /// The records of a list that a tool has answered, and the cursor of its next page.
 pub(super) fn listed<'v>(data: &'v Value, field: &str) -> (&'v [Value], Option<&'v str>) {
-    let items = data.get(field).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    (items, data.get("nextCursor").and_then(Value::as_str))
+    (items(data, field), data.get("nextCursor").and_then(Value::as_str))
 }
 
 /// A text of a record; empty where it has none of this name.
 pub(super) fn text<'v>(record: &'v Value, field: &str) -> &'v str {
     record.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A number of a record, if it has one of this name.
+pub(super) fn number(record: &Value, field: &str) -> Option<u64> {
+    record.get(field).and_then(Value::as_u64)
+}
+
+/// A list of a record; empty where it has none of this name.
+pub(super) fn items<'v>(record: &'v Value, field: &str) -> &'v [Value] {
+    record.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// The texts of a list of a record.

@@ -9,7 +9,7 @@ use toolhost_contract::{ErrorKind, visible_line};
 use toolhost_store::Role;
 
 use super::asks::{Line, Parts};
-use super::calls::{Called, sentence};
+use super::calls::{items, number, sentence, text};
 use super::marks::{mark, without_marks};
 use super::route::{Made, Route, Wanted};
 use super::split::{SPLIT, Split};
@@ -22,21 +22,8 @@ pub(super) const ROUTES: &[Route] = &[
     Route { path: "/projects/{project}/files", name: "files", takes_forms: false, make: files },
     Route { path: "/projects/{project}/files/changes", name: "file_changes", takes_forms: false, make: changes },
     Route { path: "/projects/{project}/files/undo/{call}", name: "file_undo", takes_forms: true, make: undo },
-    Route { path: "/projects/{project}/deploy", name: "deploy", takes_forms: true, make: deploy },
 ];
 
-/// The tool that deploys.
-const DEPLOY: &str = "deploy.copy";
-/// What a deploy's plan consists of, and how people name it.
-const DEPLOY_PARTS: &[(&str, &str)] = &[
-    ("new", "New"),
-    ("changed", "Changed"),
-    ("orphans", "Deleted there, because it is gone here"),
-    ("protected", "Not deleted, although it is gone here"),
-    ("refused", "Not taken along"),
-];
-/// The first parts are what a deploy does; the others are what it leaves.
-const DEPLOY_DEEDS: usize = 3;
 /// The section of these pages.
 const SECTION: &str = "files";
 /// Entries of a folder on one page.
@@ -119,40 +106,8 @@ struct UndoPage<'a> {
     error: Option<String>,
 }
 
-#[derive(Template)]
-#[template(path = "deploy.html")]
-struct DeployPage<'a> {
-    place: Place<'a>,
-    address: String,
-    history: String,
-    error: Option<String>,
-    plan: Vec<DeployPart>,
-    /// Whether a deploy would do anything, and whether this person may ask for it.
-    is_something: bool,
-    can_ask: bool,
-}
-
-/// One kind of what a deploy does.
-struct DeployPart {
-    title: &'static str,
-    total: u64,
-    paths: Vec<String>,
-}
-
 fn place<'a>(visitor: &Visitor<'a>, membership: &'a Membership) -> Place<'a> {
     Place { project: Some(membership), section: SECTION, ..visitor.place() }
-}
-
-fn text<'v>(value: &'v Value, name: &str) -> &'v str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn number(value: &Value, name: &str) -> Option<u64> {
-    value.get(name).and_then(Value::as_u64)
-}
-
-fn items<'v>(value: &'v Value, name: &str) -> &'v [Value] {
-    value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// `12 KiB`
@@ -342,45 +297,5 @@ fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             error: error.as_ref().map(sentence),
         };
         Ok(page(status, &shown))
-    })
-}
-
-/// What a deploy would do. The button makes the call: it asks, as it always does, and the ask shows the plan that a yes is bound to.
-fn deploy(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
-    Box::pin(async move {
-        let membership = visitor.membership(wanted.part("project")).await?;
-        let mut error = None;
-        if wanted.form.is_some() {
-            match visitor.call(&membership, DEPLOY, json!({})).await {
-                Ok(Called::Waits(ask)) => return Ok(see(&ask)),
-                Ok(Called::Done(_)) => {}
-                Err(refused) => error = Some(sentence(&refused)),
-            }
-        }
-        let (mut plan, found) = (Vec::new(), visitor.read(&membership, DEPLOY, json!({ "dryRun": true })).await);
-        match found {
-            Ok(found) => {
-                for (name, title) in DEPLOY_PARTS {
-                    let part = found.get(*name).unwrap_or(&Value::Null);
-                    let paths = items(part, "paths").iter().filter_map(Value::as_str).map(visible_line);
-                    let kept = items(part, "files").iter();
-                    let kept = kept.map(|file| visible_line(&format!("{}: {}", text(file, "path"), text(file, "why"))));
-                    let paths = paths.chain(kept).collect();
-                    plan.push(DeployPart { title, total: number(part, "total").unwrap_or(0), paths });
-                }
-            }
-            Err(why) => error = error.or(Some(sentence(&why))),
-        }
-        let is_something = plan.iter().take(DEPLOY_DEEDS).any(|part| part.total > 0);
-        let shown = DeployPage {
-            place: Place { section: "deploy", ..place(&visitor, &membership) },
-            address: membership.path("deploy"),
-            history: format!("{}?tool={DEPLOY}", membership.path("audit")),
-            error,
-            plan,
-            can_ask: membership.role <= Role::Editor && is_something,
-            is_something,
-        };
-        Ok(page(StatusCode::OK, &shown))
     })
 }

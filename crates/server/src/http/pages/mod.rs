@@ -11,6 +11,7 @@ mod board;
 mod builder;
 mod calls;
 mod clients;
+mod deploys;
 mod files;
 mod forms;
 mod live;

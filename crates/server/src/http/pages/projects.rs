@@ -21,8 +21,8 @@ pub(super) const ROUTES: &[Route] = &[
 struct ProjectsPage<'a> {
     place: Place<'a>,
     projects: Vec<Row>,
-    /// Names of projects that could not be opened.
-    closed: Vec<String>,
+    /// Whether a project of the server could not be opened.
+    is_one_closed: bool,
 }
 
 /// A project in the list.
@@ -45,7 +45,7 @@ fn home(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
 }
 
 async fn list(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolError> {
-    let (memberships, closed) = visitor.memberships().await?;
+    let (memberships, is_one_closed) = visitor.memberships().await?;
     let mut projects = Vec::new();
     for membership in &memberships {
         let project = &membership.project;
@@ -57,5 +57,5 @@ async fn list(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolError> {
         });
     }
     let place = Place { live: ASKS, ..visitor.place() };
-    Ok(page(StatusCode::OK, &ProjectsPage { place, projects, closed }))
+    Ok(page(StatusCode::OK, &ProjectsPage { place, projects, is_one_closed }))
 }

@@ -19,8 +19,8 @@ use super::route::{Route, Wanted};
 use super::sign_in::{Door, ELSEWHERE, LOGIN, LOGOUT, Opened, SignIn, no_link};
 use super::visitor::Visitor;
 use super::{
-    STATIC, access, asks, audit, batch, board, builder, clients, file, files, models, multipart, plan, policy, problem,
-    projects, record, search, sessions, terminals,
+    STATIC, access, asks, audit, batch, board, builder, clients, deploys, file, files, models, multipart, plan, policy,
+    problem, projects, record, search, sessions, terminals,
 };
 use crate::http::connections::Address;
 use crate::http::ends::Ends;
@@ -53,6 +53,7 @@ const ROUTES: &[&[Route]] = &[
     projects::ROUTES,
     search::ROUTES,
     files::ROUTES,
+    deploys::ROUTES,
     audit::ROUTES,
     policy::ROUTES,
     access::ROUTES,

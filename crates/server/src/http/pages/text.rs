@@ -66,7 +66,8 @@ impl Shown {
         }
         let beginning = &text[..end];
         let is_diff = beginning.lines().any(|line| line.starts_with("@@ "));
-        let line = |line: &str| Line { class: if is_diff { mark(line) } else { "" }, text: without_marks(line) };
+        let line =
+            |line: &str| Line { class: if is_diff { mark(line) } else { "" }, text: without_marks(line), number: None };
         let lines = if beginning.is_empty() { Vec::new() } else { beginning.split('\n').map(line).collect() };
         Self { lines, markdown: None, is_cut: end < text.len() }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolhost_contract::{Clock, ErrorKind, ToolError, visible_line};
+use toolhost_contract::{Clock, ErrorKind, ToolError};
 use toolhost_store::{Login, Role, Terminals};
 
 use super::super::work::Work;
@@ -65,12 +65,13 @@ impl<'a> Visitor<'a> {
 }
 
 impl Visitor<'_> {
-    /// All projects of the person, and the names of those that could not be opened.
+    /// All projects of the person, and whether any project of the server could not be opened: one that cannot be opened cannot say whose it is,
+    /// so its name is for the log alone.
     ///
     /// # Errors
     /// If it cannot be told which projects there are.
-    pub(crate) async fn memberships(&self) -> Result<(Vec<Membership>, Vec<String>), ToolError> {
-        let (mut memberships, mut closed) = (Vec::new(), Vec::new());
+    pub(crate) async fn memberships(&self) -> Result<(Vec<Membership>, bool), ToolError> {
+        let (mut memberships, mut is_one_closed) = (Vec::new(), false);
         let mut keys = self.projects.keys().await?;
         keys.sort();
         for key in keys {
@@ -78,12 +79,12 @@ impl Visitor<'_> {
                 Ok(membership) => memberships.push(membership),
                 Err(error) if error.kind == ErrorKind::NotFound => {}
                 Err(error) => {
-                    tracing::warn!(key, error = %error.message, "a project could not be opened");
-                    closed.push(visible_line(&key));
+                    tracing::warn!(key, ?error, "a project could not be opened");
+                    is_one_closed = true;
                 }
             }
         }
-        Ok((memberships, closed))
+        Ok((memberships, is_one_closed))
     }
 
     /// One project. What does not exist and what is somebody else's are one answer.

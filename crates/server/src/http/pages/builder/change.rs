@@ -6,7 +6,9 @@ use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
-use toolhost_builder::change::{self, Change, Clash, ClashPlace, FieldChange, Found, GraphDiff, ObjectDiff, Op};
+use toolhost_builder::change::{
+    self, Change, Clash, ClashPlace, FieldChange, Found, GraphDiff, ObjectDiff, Op, Side as Taken,
+};
 use toolhost_builder::packages::{ChangeSetLine, Conflict};
 use toolhost_builder::refs::Object;
 use toolhost_contract::{CONFIRM_SOURCE, ErrorKind, ToolError, visible_json, visible_line};
@@ -57,6 +59,8 @@ struct ChangePage<'a> {
     errors: Vec<FoundRow>,
     warnings: Vec<FoundRow>,
     conflicts: Vec<ClashRow>,
+    /// Whether this person may take sides: all clashes are shown.
+    can_take_sides: bool,
     operations: Vec<OperationRow>,
     /// Whether some are left out of the preview.
     is_part: bool,
@@ -85,6 +89,10 @@ struct FoundRow {
 
 /// A place that two have changed.
 struct ClashRow {
+    /// The name of its field in the form.
+    field: String,
+    /// The side that was taken when something else was wrong.
+    taken: Option<Taken>,
     object: String,
     at: String,
     base: String,
@@ -156,6 +164,7 @@ fn one(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                     confirmed: confirmed(form),
                     unconfirmed: unconfirmed.collect(),
                     error: Some(error),
+                    sides: (0..SHOWN_MAX).filter_map(|number| Some((number, side(form, number)?))).collect(),
                     is_split: false,
                 };
                 shown(&visitor, &membership, &id, tried).await
@@ -172,6 +181,7 @@ struct Tried {
     /// Deletes that the package named.
     unconfirmed: BTreeSet<String>,
     error: Option<ToolError>,
+    sides: BTreeMap<usize, Taken>,
     /// Whether diffs are shown side by side.
     is_split: bool,
 }
@@ -199,6 +209,15 @@ async fn decided(
         Some("discard") => {
             call(visitor, membership, "builder.change.discard", json!({ "changeSetId": id })).await.map(drop)
         }
+        Some("sides") => {
+            let (work, user, operations) = (work(membership)?, &*visitor.login.user, chosen(form));
+            let preview = work.preview(user, id, operations.clone()).await?;
+            if form.get("digest") != Some(&preview.digest()?) {
+                let message = "It clashes at other places than the page that you chose on has shown";
+                return Err(ToolError::new(ErrorKind::Conflict, message).hint("Look at it again below, then choose."));
+            }
+            work.take_sides(user, id, operations, &sides_of(&preview, form)?).await
+        }
         Some("apply") => {
             let operations = chosen(form);
             if operations.as_ref().is_some_and(Vec::is_empty) {
@@ -225,6 +244,42 @@ async fn decided(
         }
         _ => Err(ToolError::new(ErrorKind::Validation, "Choose what to do with it")),
     }
+}
+
+/// The name of the field of a clash, which is counted over all objects.
+fn side_field(number: usize) -> String {
+    format!("side.{number}")
+}
+
+fn side_word(side: Taken) -> &'static str {
+    match side {
+        Taken::Theirs => "theirs",
+        Taken::Ours => "ours",
+    }
+}
+
+fn side(form: &BTreeMap<String, String>, number: usize) -> Option<Taken> {
+    let said = form.get(&side_field(number))?;
+    [Taken::Theirs, Taken::Ours].into_iter().find(|side| side_word(*side) == said)
+}
+
+/// The sides that a form takes, of each object.
+fn sides_of(
+    preview: &ChangePreview,
+    form: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, Vec<Taken>>, ToolError> {
+    let mut number = 0;
+    let mut sides = BTreeMap::new();
+    for conflict in &preview.conflicts {
+        let mut taken = Vec::new();
+        for _ in &conflict.clashes {
+            let missing = || ToolError::new(ErrorKind::Validation, "Take a side at each clash");
+            taken.push(side(form, number).ok_or_else(missing)?);
+            number += 1;
+        }
+        sides.insert(conflict.object.clone(), taken);
+    }
+    Ok(sides)
 }
 
 /// The objects that are gone afterwards.
@@ -295,7 +350,10 @@ fn change_page<'a>(
         error: tried.error.as_ref().map(said),
         errors: found(|report| &report.errors),
         warnings: found(|report| &report.warnings),
-        conflicts: preview.conflicts.iter().flat_map(clashes).take(SHOWN_MAX).collect(),
+        conflicts: clashes(preview, tried),
+        can_take_sides: is_open
+            && may
+            && preview.conflicts.iter().map(|conflict| conflict.clashes.len()).sum::<usize>() <= SHOWN_MAX,
         operations: operations(&preview.body, tried.operations.as_deref()),
         is_part: tried.operations.is_some(),
         objects: preview
@@ -325,6 +383,12 @@ fn other_view(tried: &Tried) -> (String, &'static str) {
     }
 }
 
+impl ClashRow {
+    fn is_taken(&self, side: &str) -> bool {
+        self.taken.is_some_and(|taken| side_word(taken) == side)
+    }
+}
+
 impl FoundRow {
     fn of(found: &Found) -> Self {
         let line = found.line.map(|line| format!(", line {line}")).unwrap_or_default();
@@ -339,12 +403,12 @@ impl FoundRow {
     }
 }
 
-fn clashes(conflict: &Conflict) -> impl Iterator<Item = ClashRow> {
-    let side = |text: &Option<String>| match text {
-        None => "(nothing)".to_owned(),
-        Some(text) => without_marks(&cut(text, SIDE_CHARS_MAX)),
-    };
-    let row = move |clash: &Clash| ClashRow {
+/// The clashes of all objects, as far as they are shown.
+fn clashes(preview: &ChangePreview, tried: &Tried) -> Vec<ClashRow> {
+    let all = preview.conflicts.iter().flat_map(|conflict| conflict.clashes.iter().map(move |clash| (conflict, clash)));
+    let row = |(number, (conflict, clash)): (usize, (&Conflict, &Clash))| ClashRow {
+        field: side_field(number),
+        taken: tried.sides.get(&number).copied(),
         object: visible_line(&conflict.object),
         at: match &clash.place {
             ClashPlace::Whole => format!("{}, as a whole", clash.part.as_str()),
@@ -353,11 +417,15 @@ fn clashes(conflict: &Conflict) -> impl Iterator<Item = ClashRow> {
             }
             ClashPlace::Pointer { pointer } => visible_line(&format!("{}, {pointer}", clash.part.as_str())),
         },
-        base: side(&clash.base),
-        theirs: side(&clash.current),
-        ours: side(&clash.ours),
+        base: side_text(clash.base.as_deref()),
+        theirs: side_text(clash.current.as_deref()),
+        ours: side_text(clash.ours.as_deref()),
     };
-    conflict.clashes.iter().map(row)
+    all.take(SHOWN_MAX).enumerate().map(row).collect()
+}
+
+fn side_text(text: Option<&str>) -> String {
+    text.map_or_else(|| "(nothing)".to_owned(), |text| without_marks(&cut(text, SIDE_CHARS_MAX)))
 }
 
 fn cut(text: &str, chars_max: usize) -> String {
