@@ -102,12 +102,11 @@ impl clap::Args for Selection {
 impl Selection {
     /// Of a command that may have the options.
     pub(crate) fn of(matches: &ArgMatches) -> Self {
-        if matches.try_get_one::<bool>(REVERSE).is_err() {
-            return Self::default();
-        }
+        // Of a command without it, clap says so in builds with debug assertions alone; in others the flag has no value, not even `false`.
+        let Ok(Some(reverse)) = matches.try_get_one::<bool>(REVERSE) else { return Self::default() };
         Self {
             sort: matches.get_one::<String>(SORT).cloned(),
-            reverse: matches.get_flag(REVERSE),
+            reverse: *reverse,
             conditions: matches.get_many::<String>(WHERE).into_iter().flatten().cloned().collect(),
         }
     }
