@@ -10,8 +10,9 @@ use toolhost_builder::{Files, Package, from_zip_up_to, to_zip, validate};
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
-    Archive, ChangePreview, DeployWork, Done, Forked, Imported, MemberChanged, ModelLine, NewRole, NewRun,
-    PackageFindings, Replaces, SessionInfo, Stop, TokenMade, TokenWish, WebhookWork, WholePackage, Work,
+    Archive, ChangePreview, DeployLine, DeployUndo, DeployWork, Done, Forked, Imported, MemberChanged, ModelLine,
+    NewRole, NewRun, PackageFindings, Replaces, SessionInfo, Stop, TokenMade, TokenWish, WebhookWork, WholePackage,
+    Work,
 };
 use toolhost_store::{NewSession, Quota, Sessions, Who};
 use toolhost_testkit::{House, USER};
@@ -186,7 +187,7 @@ impl Work for PackageWork {
         unreachable!()
     }
     fn deploys(&self) -> &dyn DeployWork {
-        unreachable!()
+        self
     }
     fn take_sides<'a>(
         &'a self,
@@ -205,6 +206,29 @@ impl Work for PackageWork {
     }
 
     fn revoke_token<'a>(&'a self, _: &'a str, _: &'a str) -> Done<'a, ()> {
+        Box::pin(async { nothing() })
+    }
+}
+
+impl DeployWork for PackageWork {
+    fn list<'a>(&'a self, _: &'a str) -> Done<'a, Vec<DeployLine>> {
+        let line = |id: &str, state| DeployLine {
+            id: id.to_owned(),
+            at_ms: 1_764_323_400_000,
+            who: "Coding Agent".to_owned(),
+            state,
+            new: 3,
+            changed: 2,
+            deleted: 0,
+        };
+        Box::pin(async move { Ok(vec![line("d2", "done"), line("d1", "undone")]) })
+    }
+
+    fn undo_plan<'a>(&'a self, _: &'a str) -> Done<'a, Option<DeployUndo>> {
+        Box::pin(async { nothing() })
+    }
+
+    fn undo<'a>(&'a self, _: &'a str, _: &'a str) -> Done<'a, ()> {
         Box::pin(async { nothing() })
     }
 }
