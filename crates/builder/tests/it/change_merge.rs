@@ -82,7 +82,7 @@ fn taking(
     let taken: Vec<Side> = clashes.iter().map(&mut take).collect();
     assert_eq!(merge_taking(base, current, ours, &taken[1..]), Err(WrongSides::Number));
     let found = merge_taking(base, current, ours, &taken).map_err(|_| clashes.len())?;
-    // On what is there now it is a change of one side alone.
+    // Merged with what is there now, the result changes nothing more.
     assert_eq!(merge(current, current, found.as_ref()), Merged::Clean(found.clone()));
     Ok((found, clashes.len()))
 }

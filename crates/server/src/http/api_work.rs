@@ -509,13 +509,16 @@ async fn create_token(mut asked: Asked) -> Result<Reply, ToolError> {
     let rights = rights.iter().map(parse).collect::<Result<Vec<Right>, _>>()?;
     let principal = &asked.principal;
     if let Some(right) = rights.iter().find(|right| !principal.has(**right)) {
-        let message = format!("this token has not the right `{}` itself, and gives it to no other", right.as_str());
+        let message = format!(
+            "this token does not have the right `{}` itself, so it cannot give it to another token",
+            right.as_str()
+        );
         return Err(ToolError::new(ErrorKind::Permission, message)
             .hint("an owner makes such a token on the page of the project's access, or at the terminal"));
     }
-    // Who could answer in the name of somebody else would be a second person for their own calls.
+    // With such a token one person could play two: ask as themselves, and allow the call as somebody else.
     if rights.contains(&Right::Approve) && acts_for.as_deref().is_some_and(|name| name != user(&asked)) {
-        let message = "a token that may approve is made here for its own user alone";
+        let message = "over the API a token with the right `approve` can be made only for your own user";
         return Err(ToolError::new(ErrorKind::Permission, message)
             .hint("an owner makes it on the page of the project's access, or at the terminal"));
     }

@@ -51,11 +51,11 @@ struct Merge<'t, 'f> {
     take: &'t mut Take<'f>,
 }
 
-type Text<'a> = Option<&'a Value>;
+type Node<'a> = Option<&'a Value>;
 
 impl Merge<'_, '_> {
     /// The depth of what was parsed is bounded, so recursion is.
-    fn value(&mut self, at: &str, base: Text<'_>, current: Text<'_>, ours: Text<'_>) -> Option<Value> {
+    fn value(&mut self, at: &str, base: Node<'_>, current: Node<'_>, ours: Node<'_>) -> Option<Value> {
         if let Some(clean) = unchanged(base, current, ours) {
             return clean.cloned();
         }
@@ -78,7 +78,7 @@ impl Merge<'_, '_> {
         current.cloned()
     }
 
-    fn clash(&mut self, at: &str, base: Text<'_>, current: Text<'_>, ours: Text<'_>) {
+    fn clash(&mut self, at: &str, base: Node<'_>, current: Node<'_>, ours: Node<'_>) {
         let texts = [base, current, ours].map(|side| side.map(|value| format!("{value:#}")));
         let texts = [texts[0].as_deref(), texts[1].as_deref(), texts[2].as_deref()];
         self.clashes.push(clash(self.part, ClashPlace::Pointer { pointer: at.to_owned() }, texts));
