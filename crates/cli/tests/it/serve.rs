@@ -4,7 +4,7 @@ use serde_json::json;
 use toolhost_testkit::{Program, TempWorkspace, http};
 
 use crate::room::program;
-use crate::served::{Served, token};
+use crate::served::{ALL_RIGHTS, Served, token};
 
 /// Two projects of one user, each found by its folder.
 fn two_projects() -> (TempWorkspace, TempWorkspace, Program, Program) {
@@ -143,4 +143,28 @@ async fn two_servers_of_one_database_make_a_call_with_a_key_once() {
     let one = http(first.address("address"), ("POST", "/api/v1/projects/shop/calls"), &headers, &body).await;
     let two = http(second.address("address"), ("POST", "/api/v1/projects/shop/calls"), &headers, &body).await;
     assert_eq!((one.status, &one.body), (200, &two.body), "{one:?}");
+}
+
+#[tokio::test]
+async fn a_token_gives_no_right_that_it_does_not_have_and_approve_in_no_other_name() {
+    let workspace = TempWorkspace::new();
+    let program = program(&workspace);
+    assert_eq!(program.run(&["member", "add", "anna", "editor"]).code, Some(0));
+    let (managing, key) = token(&program, &["--right", "manage", "--right", "read"]);
+    let (all, _) = token(&program, &ALL_RIGHTS);
+    let server = Served::start(&program, &[]);
+    let address = format!("/api/v1/projects/{key}/tokens");
+    let make = |secret: &str, rights: &[&str], acts_for: &str| {
+        let wish = json!({ "name": "x", "profiles": ["researcher"], "rights": rights, "for": acts_for }).to_string();
+        let (secret, server, address) = (secret.to_owned(), &server, &address);
+        async move { server.send(&secret, ("POST", address), &wish).await.status }
+    };
+    for right in ["call", "run", "approve"] {
+        assert_eq!(make(&managing, &["read", right], "local").await, 403, "{right}");
+    }
+    assert_eq!(make(&managing, &["read", "manage"], "anna").await, 200);
+    // One person must not be able to ask and to answer as somebody else.
+    assert_eq!(make(&all, &["approve"], "anna").await, 403);
+    assert_eq!(make(&all, &["approve"], "local").await, 200);
+    assert_eq!(make(&all, &["call", "read"], "anna").await, 200);
 }
