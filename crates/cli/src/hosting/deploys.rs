@@ -70,20 +70,19 @@ impl DeployWork for ProjectDeploys {
     fn undo_plan<'a>(&'a self, user: &'a str) -> Done<'a, Option<DeployUndo>> {
         Box::pin(async move {
             let host = self.host_of(user, Role::Viewer).await?;
-            let Some(deployment) = host.deployment() else { return Ok(None) };
-            let planned = deployment.undo_plan().await;
-            // Looking recovers what a crash has left, and that is a deed.
-            note_recovered(host.connection(), deployment, Recording::Required).await.map_err(ToolError::internal)?;
-            Ok(planned?.map(shown))
+            match host.deployment() {
+                Some(deployment) => planned(host.connection(), deployment).await,
+                None => Ok(None),
+            }
         })
     }
 
     fn undo<'a>(&'a self, user: &'a str, digest: &'a str) -> Done<'a, ()> {
         Box::pin(async move {
             let host = self.host_of(user, Role::Editor).await?;
-            let gone = || ToolError::new(ErrorKind::NotFound, "there is no deploy to undo");
+            let gone = || ToolError::new(ErrorKind::NotFound, "there is no deploy to take back");
             let deployment = host.deployment().ok_or_else(gone)?;
-            let plan = deployment.undo_plan().await?.map(shown).ok_or_else(gone)?;
+            let plan = planned(host.connection(), deployment).await?.ok_or_else(gone)?;
             if plan.digest()? != digest {
                 return Err(ToolError::new(ErrorKind::Conflict, "it would put back something else than was shown")
                     .hint("look at it again"));
@@ -95,6 +94,13 @@ impl DeployWork for ProjectDeploys {
             Ok(())
         })
     }
+}
+
+/// What taking the newest deploy back would do. Looking recovers what a crash has left of deploys, and that is recorded.
+async fn planned(connection: &Connection, deployment: &Deployment) -> Result<Option<DeployUndo>, ToolError> {
+    let planned = deployment.undo_plan().await;
+    note_recovered(connection, deployment, Recording::Required).await.map_err(ToolError::internal)?;
+    Ok(planned?.map(shown))
 }
 
 fn shown(plan: UndoPlan) -> DeployUndo {

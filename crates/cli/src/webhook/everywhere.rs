@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::BoxFuture;
-use toolhost_store::{Reader, Store};
+use toolhost_store::{KnownProject, Reader, Store};
 
 use super::events::{Teller, Watched};
 use super::{ProjectWebhooks, sender};
@@ -80,8 +79,6 @@ pub(super) struct Told {
     pub(super) owners: ProjectWebhooks,
 }
 
-type Telling = BoxFuture<'static, ()>;
-
 /// Tells of the asks of all projects, those that come later too, until `stop`.
 pub(super) async fn tell(place: Place, told: Told, stop: CancellationToken) {
     let mut open: HashMap<PathBuf, Open> = HashMap::new();
@@ -96,13 +93,9 @@ pub(super) async fn tell(place: Place, told: Told, stop: CancellationToken) {
                     open.stop.cancel();
                 }
                 for state in states.into_iter().take(DATABASES_MAX) {
-                    let found = look((&place, &told), &state, &mut open, &stop).await;
-                    match found {
-                        Ok(new) => {
+                    match look((&place, &told), &state, &mut open, &mut telling, &stop).await {
+                        Ok(()) => {
                             failed.remove(&state);
-                            for new in new {
-                                telling.spawn(new);
-                            }
                         }
                         // Said once of each.
                         Err(error) if failed.insert(state.clone()) => {
@@ -129,36 +122,40 @@ pub(super) async fn tell(place: Place, told: Told, stop: CancellationToken) {
     }
 }
 
-/// What is not told yet of the projects of a database: each ends when it is stopped, or its webhook is removed.
+/// Begins to tell what is not told yet of the projects of a database. Each telling ends when it is stopped, or its webhook is removed.
 async fn look(
     (place, told): (&Place, &Told),
     state: &PathBuf,
     open: &mut HashMap<PathBuf, Open>,
+    telling: &mut JoinSet<()>,
     stop: &CancellationToken,
-) -> toolhost_store::Result<Vec<Telling>> {
+) -> toolhost_store::Result<()> {
     if !open.contains_key(state) {
         let store = place.open(state).await?;
         let reader = store.reader();
         let (told, webhooks) = (HashSet::new(), HashMap::new());
         open.insert(state.clone(), Open { store, reader, told, webhooks, stop: stop.child_token() });
     }
-    let Some(found) = open.get_mut(state) else { return Ok(Vec::new()) };
-    let mut new: Vec<Telling> = Vec::new();
-    for project in found.reader.projects().await? {
+    let Some(found) = open.get_mut(state) else { return Ok(()) };
+    let asks = found.store.asks();
+    let watched = |project: KnownProject| {
         let key = match place {
             Place::Shared(_) => shared_key(&project.root),
             Place::State(_) | Place::Machine(_) => state_key(state),
         };
-        let watched =
-            || Watched { name: project.name.clone(), key: key.clone(), id: project.id, asks: found.store.asks() };
-        if let Some(teller) = &told.operator
-            && found.told.insert(project.id)
-        {
-            new.push(Box::pin(teller.clone().tell(watched(), found.stop.clone())));
+        Watched { name: project.name, key, id: project.id, asks: asks.clone() }
+    };
+    let projects = found.reader.projects().await?;
+    // The operator's webhook needs no table of this version: it comes first, for all projects.
+    if let Some(teller) = &told.operator {
+        for project in projects.iter().filter(|project| found.told.insert(project.id)) {
+            telling.spawn(teller.clone().tell(watched(project.clone()), found.stop.clone()));
         }
-        if told.owners.is_empty() {
-            continue;
-        }
+    }
+    if told.owners.is_empty() {
+        return Ok(());
+    }
+    for project in projects {
         let webhooks = found.store.webhooks().list(project.id).await?;
         found.webhooks.retain(|(of, id), removed| {
             let stays = *of != project.id || webhooks.iter().any(|webhook| webhook.id == *id);
@@ -170,22 +167,24 @@ async fn look(
         for webhook in webhooks {
             let Entry::Vacant(entry) = found.webhooks.entry((project.id, webhook.id.clone())) else { continue };
             let removed = entry.insert(CancellationToken::new()).clone();
-            match told.owners.endpoint(&webhook) {
-                Ok(endpoint) => {
-                    let (teller, sending) = sender(endpoint);
-                    let telling = teller.tell(watched(), found.stop.clone());
-                    new.push(Box::pin(async move {
-                        tokio::select! {
-                            () = removed.cancelled() => {}
-                            ((), ()) = async { tokio::join!(telling, sending) } => {}
-                        }
-                    }));
-                }
+            let watched = watched(project.clone());
+            let endpoint = match told.owners.endpoint(&webhook) {
+                Ok(endpoint) => endpoint,
                 Err(error) => {
-                    tracing::warn!(project = key, webhook = webhook.id, error = error.message, "a webhook is not told");
+                    let (project, webhook) = (watched.key, webhook.id);
+                    tracing::warn!(project, webhook, error = error.message, "a webhook is not told");
+                    continue;
                 }
-            }
+            };
+            let (teller, sending) = sender(endpoint);
+            let told = teller.tell(watched, found.stop.clone());
+            telling.spawn(async move {
+                tokio::select! {
+                    () = removed.cancelled() => {}
+                    ((), ()) = async { tokio::join!(told, sending) } => {}
+                }
+            });
         }
     }
-    Ok(new)
+    Ok(())
 }
