@@ -122,7 +122,7 @@ fn kind_of(error: &anyhow::Error) -> (&'static str, u8) {
     let of_host: Option<&toolhost::Error> = error.downcast_ref();
     let of_tool = error.downcast_ref::<ToolError>().map(|error| error.kind);
     let typed_wrong = error.is::<Usage>()
-        || matches!(of_tool, Some(ErrorKind::Validation | ErrorKind::NotFound))
+        || of_tool == Some(ErrorKind::Validation)
         || matches!(error.downcast_ref(), Some(toolhost_host::Error::UnknownProfile { .. }))
         || of_host.is_some_and(toolhost::Error::is_usage);
     if typed_wrong {

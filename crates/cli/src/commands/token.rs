@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolhost::{Connection, Need};
-use toolhost_contract::{Clock, SystemClock};
+use toolhost_contract::{Clock, ErrorKind, SystemClock, ToolError};
 use toolhost_server::http::{Right, TokenWish};
 use toolhost_store::{Role, Token};
 
 use crate::settings::{Resolved, Settings};
-use crate::{hosting, print, tokens, wire};
+use crate::{Usage, hosting, print, tokens, wire};
 
 /// How long a token holds where nobody says.
 const LIVES_DEFAULT: &str = "90d";
@@ -125,7 +125,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         Command::Create(create) => create.run(settings, &resolved, &connection).await?,
         Command::List => list(&connection.store().tokens().list(connection.project().id).await?, settings.json)?,
         Command::Revoke { id } => {
-            tokens::revoke(&connection, &id).await?;
+            tokens::revoke(&connection, &id).await.map_err(mistyped)?;
             if settings.json {
                 print::json(&json!({ "id": id, "revoked": true }))?;
             } else {
@@ -144,6 +144,14 @@ async fn check_profiles(settings: &Settings, profiles: &[String]) -> anyhow::Res
         kit.profiles.get(profile)?;
     }
     Ok(())
+}
+
+/// An id that no valid token has was typed wrongly.
+fn mistyped(error: ToolError) -> anyhow::Error {
+    match (error.kind, &error.hint) {
+        (ErrorKind::NotFound, Some(hint)) => Usage::error(format!("{}: {hint}", error.message)),
+        _ => error.into(),
+    }
 }
 
 fn list(tokens: &[Token], json: bool) -> anyhow::Result<()> {
