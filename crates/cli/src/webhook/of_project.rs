@@ -61,7 +61,7 @@ impl ProjectWebhooks {
             return Ok(key);
         }
         let message = "the operator does not let webhooks go to this URL";
-        Err(ToolError::new(ErrorKind::Permission, message).hint(format!("it begins with one of {}", self.allowed)))
+        Err(ToolError::new(ErrorKind::Permission, message).hint(format!("a URL may begin with {}", self.allowed)))
     }
 
     /// The oldest first; for owners, since a URL may be a password.
