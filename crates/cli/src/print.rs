@@ -108,6 +108,12 @@ pub(crate) fn note(text: impl std::fmt::Display) {
     let _ = at_once(std::io::stderr(), AutoStream::choice(&std::io::stderr()), &text);
 }
 
+/// Prints what stands before what a person types.
+pub(crate) fn prompt(text: &str) {
+    // As above.
+    let _ = at_once(std::io::stderr(), AutoStream::choice(&std::io::stderr()), &paint(BOLD, text));
+}
+
 /// The target in the log by whose level asides are printed.
 const ASIDES: &str = "toolhost::asides";
 
@@ -152,7 +158,7 @@ fn as_it_is(text: &str) {
 }
 
 /// What an error says, with its causes and the next step.
-fn all_of(error: &anyhow::Error) -> String {
+pub(crate) fn all_of(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         // Many an error says its cause itself.
@@ -309,6 +315,17 @@ pub(crate) fn time(unix_ms: i64) -> String {
     // The formatter knows four digits of a year.
     let since = std::time::Duration::from_millis(u64::try_from(unix_ms).unwrap_or(0).min(TIME_MS_MAX));
     humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + since).to_string()
+}
+
+/// How long something takes or is over, in its largest unit: `40 s`, `3 min`, `5 h`, `2 days`.
+pub(crate) fn span(ms: i64) -> String {
+    let seconds = ms.max(0) / 1000;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
 }
 
 /// Tells a person at the terminal that a long call is still running.

@@ -416,6 +416,11 @@ impl Settings {
         Self { stays_here: true, ..self.with_root(None) }
     }
 
+    /// What was typed, without what the configuration file says.
+    pub(crate) fn built_in(&self) -> Self {
+        Self { config: Some(NO_CONFIGURATION.into()), ..self.with_root(None) }
+    }
+
     /// Another place altogether, behind the same fence: nothing else that was said holds there.
     pub(crate) fn elsewhere(&self, root: PathBuf, state: PathBuf, config: PathBuf) -> Self {
         Self {
@@ -580,6 +585,9 @@ impl Settings {
         })
     }
 }
+
+/// A configuration file that says nothing.
+pub(crate) const NO_CONFIGURATION: &str = "/dev/null";
 
 /// Where a user's programs keep their files.
 fn folders() -> anyhow::Result<impl BaseStrategy> {

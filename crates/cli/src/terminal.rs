@@ -1,12 +1,12 @@
 //! Asking the person at this terminal.
 //!
-//! Line by line and not with a full-screen prompt: somebody else's answer, from another terminal or from the client, must
-//! be able to end the question without leaving the terminal in a mode of its own.
+//! Line by line, or by single keys, and not with a full-screen prompt: somebody else's answer, from another terminal or from
+//! the client, must be able to end the question without leaving the terminal in a mode of its own.
 
 use std::io::{BufRead, IsTerminal};
+use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::mpsc;
 use toolhost::Host;
 use toolhost_contract::{Answer, BoxFuture, ToolError, quoted};
 use toolhost_host::{
@@ -16,18 +16,21 @@ use toolhost_store::{Ask, AskKind, AskState};
 
 use crate::Usage;
 use crate::editor;
+use crate::keyboard::{Keyboard, Typed};
 use crate::print::{self, BAD, DIM, WARN, paint, visible, visible_line};
+use crate::projects;
 
-/// Lines typed ahead that wait for a question.
-const LINES_MAX: usize = 16;
+/// A key that comes sooner after a question was shown was not meant for it.
+const KEYS_SETTLE: Duration = Duration::from_millis(400);
 
 /// The terminal, if a person is at it.
 pub(crate) struct Terminal {
     person: Person,
     queue: Queue,
     rules: Option<EditRules>,
-    /// Read by one thread of its own for as long as the process lives: a read cannot be taken back.
-    lines: tokio::sync::Mutex<Option<mpsc::Receiver<String>>>,
+    keyboard: tokio::sync::Mutex<Keyboard>,
+    /// Whether one key is an answer: where a person does nothing else but answer, and types nothing that is meant otherwise.
+    takes_keys: bool,
 }
 
 /// Whether somebody can be asked here.
@@ -48,7 +51,13 @@ pub(crate) fn agreed(question: &str, instead: &str) -> anyhow::Result<bool> {
 
 impl Terminal {
     pub(crate) fn new(person: Person, queue: Queue, rules: Option<EditRules>) -> Self {
-        Self { person, queue, rules, lines: tokio::sync::Mutex::new(None) }
+        Self { person, queue, rules, keyboard: tokio::sync::Mutex::default(), takes_keys: false }
+    }
+
+    /// One that takes single keys as answers. Whoever uses it handles the signals that end a process: the terminal is left as
+    /// it was.
+    pub(crate) fn with_keys(self) -> Self {
+        Self { takes_keys: true, ..self }
     }
 
     /// For the calls of a host.
@@ -59,27 +68,56 @@ impl Terminal {
 
     /// The next line; `None` when the terminal has gone.
     async fn line(&self) -> Option<String> {
-        let mut lines = self.lines.lock().await;
-        lines.get_or_insert_with(read_lines).recv().await
+        self.keyboard.lock().await.line().await
+    }
+
+    /// The next answer, as somebody would write it in a line.
+    async fn answer(&self, shown: &Shown) -> Option<String> {
+        if !self.takes_keys || (shown.kind == AskKind::Question && shown.answers().contains(&"answer")) {
+            return self.line().await;
+        }
+        let key = match self.keyboard.lock().await.typed().await? {
+            Typed::Line(line) => return Some(line),
+            Typed::Key(key) => key.to_string(),
+        };
+        let wanted = match whole_word(shown, &key) {
+            "deny" => "comment for the agent, or Enter for none> ",
+            "feedback" => "what to do better, or Enter for your editor> ",
+            _ => return Some(key),
+        };
+        let text = self.prompt(wanted).await?;
+        Some(format!("{key} {text}"))
+    }
+
+    /// The next line behind a prompt; `None` when the terminal has gone.
+    pub(crate) async fn prompt(&self, prompt: &str) -> Option<String> {
+        print::prompt(prompt);
+        self.line().await
     }
 
     /// What was typed before a question was there is no answer to it.
     async fn forget_typed(&self) {
-        let mut lines = self.lines.lock().await;
-        while lines.get_or_insert_with(read_lines).try_recv().is_ok() {}
+        self.keyboard.lock().await.forget();
     }
 
-    /// Shows the ask and asks until something is understood. Nothing but a clear yes is a yes.
-    pub(crate) async fn ask(&self, ask: &Ask, shown: &Shown) -> Presented {
-        self.forget_typed().await;
+    /// Shows the ask and asks until something is understood. Nothing but a clear yes is a yes. `place`: the how many-th of how
+    /// many it is.
+    pub(crate) async fn ask(&self, ask: &Ask, shown: &Shown, place: Option<(usize, usize)>) -> Presented {
         let mut pages = Pages::of(shown);
-        show_first(ask, &mut pages);
+        if self.takes_keys {
+            show_first(ask, &mut pages, place);
+            tokio::time::sleep(KEYS_SETTLE).await;
+            self.forget_typed().await;
+        } else {
+            self.forget_typed().await;
+            show_first(ask, &mut pages, place);
+        }
         loop {
             if let Err(error) = self.tell_seen(ask, shown, &pages).await {
                 print::note(format_args!("{} {}", paint(BAD, "not written down:"), visible(&error.message)));
             }
             print::note(menu(shown, &pages));
-            let Some(line) = self.line().await else { return Presented::Gone };
+            let Some(line) = self.answer(shown).await else { return Presented::Gone };
             let line = line.trim();
             let (word, rest) = line.split_once(' ').map_or((line, ""), |(word, rest)| (word, rest.trim()));
             let rest = (!rest.is_empty()).then(|| rest.to_owned());
@@ -114,7 +152,15 @@ impl Terminal {
         };
         let hours = PERMIT_LIVES_MS_DEFAULT / 3_600_000;
         print::note(format_args!("{rule}\nallow this for {hours} hours? y = yes, anything else = no"));
-        let yes = self.line().await.is_some_and(|line| is_yes(&line));
+        let line = match self.takes_keys {
+            true => match self.keyboard.lock().await.typed().await {
+                Some(Typed::Key(key)) => Some(key.to_string()),
+                Some(Typed::Line(line)) => Some(line),
+                None => None,
+            },
+            false => self.line().await,
+        };
+        let yes = line.is_some_and(|line| is_yes(&line));
         let conditions = shown.rule.clone().filter(|_| yes);
         let standing = conditions.map(|conditions| Standing { conditions, lives_ms: PERMIT_LIVES_MS_DEFAULT });
         Ok(standing.map(|standing| Decision { answer: Answer::Allow, rule: Some(standing) }))
@@ -176,7 +222,7 @@ impl Presenter for Terminal {
     }
 
     fn present<'a>(&'a self, ask: &'a Ask, shown: &'a Shown) -> BoxFuture<'a, Presented> {
-        Box::pin(self.ask(ask, shown))
+        Box::pin(self.ask(ask, shown, None))
     }
 
     fn ended(&self, ask: &Ask) {
@@ -195,19 +241,6 @@ impl Presenter for Terminal {
 
 fn plain(answer: Answer) -> Option<Decision> {
     Some(Decision { answer, rule: None })
-}
-
-fn read_lines() -> mpsc::Receiver<String> {
-    let (lines, received) = mpsc::channel(LINES_MAX);
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            let Ok(line) = line else { return };
-            if lines.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    received
 }
 
 /// What an ask shows, and how much of it has been on the screen.
@@ -242,13 +275,19 @@ impl Pages {
 }
 
 /// The first page of an ask, or all of a short one.
-fn show_first(ask: &Ask, pages: &mut Pages) {
+fn show_first(ask: &Ask, pages: &mut Pages, place: Option<(usize, usize)>) {
     let what = match ask.kind {
         AskKind::Approval => "approval needed",
         AskKind::Review => "review wanted",
         AskKind::Question => "question",
     };
-    print::note(format_args!("\n{} {}", paint(WARN, what), paint(DIM, ask_id(ask.number))));
+    let now = projects::clock().unix_ms();
+    let mut facts = vec![ask_id(ask.number)];
+    facts.extend(place.map(|(number, of)| format!("{number} of {of}")));
+    facts.push(format!("asked {} ago", print::span(now - ask.created_at_ms)));
+    facts.extend(ask.session_id.as_deref().map(|session| format!("session {}", visible_line(session))));
+    facts.push(format!("{} left", print::span(ask.expires_at_ms - now)));
+    print::note(format_args!("\n{} {}", paint(WARN, what), paint(DIM, facts.join(" · "))));
     pages.show_next();
 }
 

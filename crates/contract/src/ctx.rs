@@ -49,7 +49,12 @@ pub struct Progress {
     pub done: f64,
     pub total: Option<f64>,
     pub message: String,
+    /// The end of what a command has printed so far, for people who watch; at most [`OUTPUT_TAIL_BYTES`].
+    pub output: Option<String>,
 }
+
+/// Of a running command's output, for people who watch it.
+pub const OUTPUT_TAIL_BYTES: usize = 8 * 1024;
 
 pub trait ProgressSink: Send + Sync {
     fn report(&self, progress: Progress);
@@ -99,11 +104,70 @@ impl Ctx<'_> {
     /// Follows a command: cancelled with the call, its progress told to the caller.
     pub fn watch(&self) -> Watch {
         let sink = std::sync::Arc::clone(&self.progress);
+        let tail = std::sync::Arc::new(std::sync::Mutex::new(Tail::default()));
+        let filled = std::sync::Arc::clone(&tail);
+        let take = move |piece: &[u8]| filled.lock().unwrap_or_else(std::sync::PoisonError::into_inner).add(piece);
         let tell = move |p: crate::workspace::Progress| {
             let seconds = p.elapsed.as_secs_f64();
             let message = format!("running for {seconds:.0} s, {} bytes of output", p.output_bytes);
-            sink.report(Progress { done: seconds, total: None, message });
+            let output = tail.lock().unwrap_or_else(std::sync::PoisonError::into_inner).text();
+            sink.report(Progress { done: seconds, total: None, message, output });
         };
-        Watch { cancel: self.cancel.clone(), progress: Some(std::sync::Arc::new(tell)), output: None }
+        let (progress, output) = (Some(std::sync::Arc::new(tell) as _), Some(std::sync::Arc::new(take) as _));
+        Watch { cancel: self.cancel.clone(), progress, output }
+    }
+}
+
+/// The end of what a command has printed.
+#[derive(Default)]
+struct Tail {
+    bytes: std::collections::VecDeque<u8>,
+    is_cut: bool,
+}
+
+impl Tail {
+    fn add(&mut self, piece: &[u8]) {
+        let kept = &piece[piece.len().saturating_sub(OUTPUT_TAIL_BYTES)..];
+        let over = (self.bytes.len() + kept.len()).saturating_sub(OUTPUT_TAIL_BYTES);
+        self.is_cut |= over > 0 || kept.len() < piece.len();
+        self.bytes.drain(..over.min(self.bytes.len()));
+        self.bytes.extend(kept);
+    }
+
+    /// Whole lines: half a secret would not be known as one.
+    fn text(&self) -> Option<String> {
+        let (first, second) = self.bytes.as_slices();
+        let bytes = [first, second].concat();
+        let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        let to = bytes.iter().rposition(ends).map_or(0, |end| end + 1);
+        let from = if self.is_cut { bytes.iter().position(ends).map_or(to, |end| end + 1) } else { 0 };
+        (from < to).then(|| String::from_utf8_lossy(&bytes[from..to]).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_keeps_the_last_whole_lines() {
+        let mut tail = Tail::default();
+        assert_eq!(tail.text(), None);
+        tail.add(b"one\ntw");
+        assert_eq!(tail.text().as_deref(), Some("one\n"));
+        tail.add(b"o\n");
+        assert_eq!(tail.text().as_deref(), Some("one\ntwo\n"));
+        tail.add(&[b'x'; OUTPUT_TAIL_BYTES - 6]);
+        tail.add(b"\n");
+        let rest = OUTPUT_TAIL_BYTES - 5;
+        assert_eq!(
+            tail.text().map(|text| text.len()),
+            Some(rest),
+            "the rest of the first line went with its beginning"
+        );
+        tail.add(&[b'y'; 3 * OUTPUT_TAIL_BYTES]);
+        assert_eq!(tail.text(), None, "the middle of a line");
+        tail.add(b"\nend\r");
+        assert_eq!(tail.text().as_deref(), Some("end\r"));
     }
 }

@@ -26,6 +26,7 @@ mod redact;
 mod schema;
 mod session;
 pub mod shell;
+mod told;
 mod tool;
 mod visible;
 pub mod workspace;
@@ -37,7 +38,7 @@ pub use background::{Background, Begun, Heard, Listener, Listening, NoBackground
 pub use call::{AGENT_DOOR, CONFIRM_SOURCE, Call, Caller, CallerKind, Scope};
 pub use canonical::{canonical_json, canonical_value};
 pub use clock::{Clock, SystemClock};
-pub use ctx::{Catalog, Ctx, Grants, Progress, ProgressSink, Silent, ToolSummary};
+pub use ctx::{Catalog, Ctx, Grants, OUTPUT_TAIL_BYTES, Progress, ProgressSink, Silent, ToolSummary};
 pub use deploys::{Deploys, Made, RECOVERY};
 pub use durability::Durability;
 pub use error::{BYTES_MAX, ErrorCode, ErrorKind, RETRY_AFTER_SECONDS, ToolError};
@@ -58,6 +59,7 @@ pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Want
 pub use redact::{Redactor, masks_secret};
 pub use schema::{description_of, schema_of};
 pub use session::Session;
+pub use told::{told_arguments, told_call};
 pub use tool::{Alias, AnyTool, Packed, Tool, ToolInfo};
 pub use visible::{QUOTE_CONTINUED, QUOTE_MARK, is_deceptive, named, quoted, visible, visible_json, visible_line};
 

@@ -153,7 +153,12 @@ impl Tool for Copy {
         };
         let sink = Arc::clone(&ctx.progress);
         let tell = move |done: usize, total: usize, doing: &'static str| {
-            sink.report(Progress { done: done as f64, total: Some(total as f64), message: doing.to_owned() });
+            sink.report(Progress {
+                done: done as f64,
+                total: Some(total as f64),
+                message: doing.to_owned(),
+                output: None,
+            });
         };
         let deployed = deployment.run(plan.clone(), mark, Arc::new(tell), &ctx.cancel).await?;
         Ok(output(&plan, Some(deployed), SHOWN_MAX))

@@ -8,7 +8,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::workspace::Workspace;
 use toolhost_contract::{
-    Background, Call, CallerKind, Catalog, Ctx, ErrorKind, Grants, People, ToolError, ToolSummary,
+    Background, Call, CallerKind, Catalog, Ctx, ErrorKind, Grants, People, Progress, ProgressSink, Redactor, ToolError,
+    ToolSummary,
 };
 
 use crate::arguments::Arguments;
@@ -122,8 +123,25 @@ impl GateState {
             },
             clock: &*self.config.clock,
             cancel,
-            progress: Arc::clone(&hooks.progress),
+            progress: Arc::new(Redacted {
+                sink: Arc::clone(&hooks.progress),
+                redactor: Arc::clone(&self.config.redactor),
+            }),
         }
+    }
+}
+
+/// What a tool says of its progress, without secrets.
+struct Redacted {
+    sink: Arc<dyn ProgressSink>,
+    redactor: Arc<Redactor>,
+}
+
+impl ProgressSink for Redacted {
+    fn report(&self, mut progress: Progress) {
+        self.redactor.redact(&mut progress.message);
+        progress.output.iter_mut().for_each(|output| self.redactor.redact(output));
+        self.sink.report(progress);
     }
 }
 

@@ -96,6 +96,10 @@ pub(crate) async fn run_plan(
         }
     }
     let (mut stdout, mut stderr) = run.streams().await;
+    if let Some(progress) = watch.progress.as_ref().filter(|_| began.elapsed() >= PROGRESS_EVERY) {
+        // Whoever looked on sees the end of it, too.
+        progress(Progress { elapsed: began.elapsed(), output_bytes: run.stdout.total() + run.stderr.total() });
+    }
     let (fence_stood, status) = (run.fence_stood(), run.status);
     let (waited_for_terminal, waited_for_fifo) = {
         let mut waiters = lock(&run.waiters);

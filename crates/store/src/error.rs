@@ -97,6 +97,8 @@ pub enum Error {
     TooLargeAsks { bytes: i64, max: i64 },
     #[error("there is no session `{id}` in this project")]
     NoSession { id: String },
+    #[error("more than one session begins with `{typed}`: {ids}")]
+    SessionsBeginSo { typed: String, ids: String },
     #[error("session {id} is being run already")]
     SessionRuns { id: String },
     #[error("session {id} has ended: it is {}", state.as_str())]
@@ -177,7 +179,7 @@ impl From<Error> for ToolError {
         if matches!(error, Error::SessionRuns { .. } | Error::SessionEnded { .. } | Error::SessionStopped { .. }) {
             return Self::new(ErrorKind::Conflict, error.to_string());
         }
-        if matches!(error, Error::Name(_)) {
+        if matches!(error, Error::Name(_) | Error::SessionsBeginSo { .. }) {
             return Self::new(ErrorKind::Validation, error.to_string());
         }
         let Some(outage) = error.outage() else { return Self::internal(error) };

@@ -279,13 +279,13 @@ impl Tool for Bash {
             let first = Output::begun(given.clone());
             let (text, data) = (self.render(&first), serde_json::to_value(first).map_err(ToolError::internal)?);
             answer(Success { data, text, attachments: Vec::new(), revision: None, workflow: None });
-            (watch.output, handle) = (Some(listener), Some(given));
+            (watch, handle) = (watch.heard_by(listener), Some(given));
         }
         // Where the caller could read on.
         let reads_on = ctx.catalog.called(READS_ON).filter(|_| handle.is_none());
         let listening = reads_on.as_ref().and_then(|_| ctx.background.listen());
         if let Some(Listening { listener, .. }) = &listening {
-            watch.output = Some(Arc::clone(listener));
+            watch = watch.heard_by(Arc::clone(listener));
         }
         command.session = ctx.session.clone();
         let result = ctx.workspace.run(command, watch).await?;

@@ -85,7 +85,12 @@ impl Tool for Write {
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Written) -> Result<Said, ToolError> {
-        ctx.progress.report(Progress { done: 1.0, total: Some(1.0), message: format!("writing {}", input.name) });
+        ctx.progress.report(Progress {
+            done: 1.0,
+            total: Some(1.0),
+            message: format!("writing {}", input.name),
+            output: None,
+        });
         self.0.lock().unwrap().insert(input.name, input.text.clone());
         Ok(Said { text: input.text })
     }
@@ -110,7 +115,7 @@ impl Tool for Wait {
     }
 
     async fn run(&self, ctx: &Ctx<'_>, _: Nothing) -> Result<Said, ToolError> {
-        ctx.progress.report(Progress { done: 0.0, total: None, message: "waiting".to_owned() });
+        ctx.progress.report(Progress { done: 0.0, total: None, message: "waiting".to_owned(), output: None });
         ctx.cancel.cancelled().await;
         Err(ToolError::new(ErrorKind::Cancelled, "nobody wrote one"))
     }

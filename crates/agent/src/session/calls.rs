@@ -20,6 +20,8 @@ use crate::tools::SessionTools;
 
 /// Characters of the one line that people are told of a result.
 const BRIEF_CHARS_MAX: usize = 160;
+/// Bytes of a call's diff that the journal keeps for people beside its answer.
+const DIFF_BYTES_MAX: usize = 8 * 1024;
 /// Characters of broken arguments that the model is shown.
 const RAW_CHARS_MAX: usize = 400;
 
@@ -113,7 +115,8 @@ impl Run<'_> {
             let code = code.map(|code| code.as_str().to_owned());
             let call_id = id.clone();
             // Only what the audit knows to have begun has become of it.
-            Ok(Before::Ended(CallStep { call_id, tool, ok, ran: true, code, content, brief, ms: 0 }))
+            let ended = CallStep { ran: true, code, ..CallStep::new(call_id, tool, ok, content, brief) };
+            Ok(Before::Ended(ended))
         };
         let asks = self.host.asks(&one.call.name);
         match self.standing(&former, trace).await? {
@@ -199,7 +202,7 @@ impl Run<'_> {
             let content = self.told(false, Some(ErrorCode::LoopLimit), &text, &meta);
             let code = Some(ErrorCode::LoopLimit.as_str().to_owned());
             let brief = brief(&text);
-            return Ok(CallStep { call_id: id, tool, ok: false, ran: false, code, content, brief, ms: 0 });
+            return Ok(CallStep { code, ..CallStep::new(id, tool, false, content, brief) });
         }
         if !one.reads || is_reread(self.host.own(), &one.call.name) {
             // The gate writes "started" before it runs: the journal has to know which call that is. And who reads an
@@ -224,7 +227,11 @@ impl Run<'_> {
         let brief = brief(&outcome.text);
         // What waits for a person has not run, and of what failed it is not known here whether it had begun.
         let ran = outcome.ok && outcome.meta.allow_write && !is_pending(&outcome);
-        Ok(CallStep { call_id: id, tool: outcome.meta.tool, ok: outcome.ok, ran, code, content, brief, ms })
+        let diff = outcome.meta.allow_write.then(|| diff_of(&outcome.data)).flatten();
+        let exit_code = outcome.data.get("exitCode").and_then(Value::as_i64);
+        let ended = CallStep::new(id, outcome.meta.tool, outcome.ok, content, brief);
+        let kind = outcome.error.as_ref().map(|error| error.kind);
+        Ok(CallStep { ran, code, kind, diff, exit_code, ms, ..ended })
     }
 
     /// Whether a call was stopped before a person had answered, and has done nothing.
@@ -301,7 +308,8 @@ struct CallProgress {
 
 impl ProgressSink for CallProgress {
     fn report(&self, progress: Progress) {
-        self.watch.event(&Event::CallProgress { step: self.step.clone(), message: progress.message });
+        let Progress { message, output, .. } = progress;
+        self.watch.event(&Event::CallProgress { step: self.step.clone(), message, output });
     }
 }
 
@@ -348,6 +356,38 @@ enum Before {
 /// Whether a tool reads an earlier result again, by either of its names.
 fn is_reread(own: &SessionTools, name: &str) -> bool {
     name.replace('.', "_") == own.read_result
+}
+
+impl CallStep {
+    fn new(call_id: CallId, tool: String, ok: bool, content: String, brief: String) -> Self {
+        Self {
+            call_id,
+            tool,
+            ok,
+            ran: false,
+            code: None,
+            kind: None,
+            content,
+            brief,
+            diff: None,
+            exit_code: None,
+            ms: 0,
+        }
+    }
+}
+
+/// The diff of an answer that has one; of a long one the first lines, and how many were left out.
+fn diff_of(data: &Value) -> Option<String> {
+    let diff = data.get("diff")?.as_str().filter(|diff| !diff.is_empty())?;
+    let mut kept = String::new();
+    for (n, line) in diff.split_inclusive('\n').enumerate() {
+        if kept.len() + line.len() > DIFF_BYTES_MAX {
+            kept.push_str(&format!("… {} more lines\n", diff.lines().count() - n));
+            break;
+        }
+        kept.push_str(line);
+    }
+    Some(kept)
 }
 
 fn brief(text: &str) -> String {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use toolhost_contract::ErrorKind;
 
 use super::{CallStep, Checked, LoopResult, Opening, SayStep, TurnStep};
 use crate::model::Usage;
@@ -60,14 +61,26 @@ pub enum Event {
     CallProgress {
         step: String,
         message: String,
+        /// The last lines of what a command has printed so far.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
     },
     CallEnded {
         step: String,
         tool: String,
         ok: bool,
         code: Option<String>,
+        /// Why it failed: `security`, `denied`, `validation`, …
+        #[serde(skip_serializing_if = "Option::is_none")]
+        kind: Option<ErrorKind>,
         /// The first line of its answer.
         brief: String,
+        /// What it changed in files, as a unified diff.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        diff: Option<String>,
+        /// Of a command: 0 where it succeeded.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i64>,
         ms: u64,
         replayed: bool,
     },
@@ -146,7 +159,10 @@ impl CallStep {
             tool: self.tool.clone(),
             ok: self.ok,
             code: self.code.clone(),
+            kind: self.kind,
             brief: self.brief.clone(),
+            diff: self.diff.clone(),
+            exit_code: self.exit_code,
             ms: self.ms,
             replayed,
         }

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_builder::refs::Object;
-use toolhost_contract::{CallId, ErrorCode};
+use toolhost_contract::{CallId, ErrorCode, ErrorKind};
 
 use crate::budget::TrimReport;
 use crate::model::{Message, Reply, SystemBlock, Usage};
@@ -221,10 +221,19 @@ pub struct CallStep {
     pub ran: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// Why it failed, as the outcome says it; none where it did not, or was kept before this was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<ErrorKind>,
     /// The whole answer, as the model is told it.
     pub content: String,
     /// Its first line, for people.
     pub brief: String,
+    /// What it changed in files, as a unified diff; its beginning where it is long. For people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// Of a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i64>,
     pub ms: u64,
 }
 

@@ -332,8 +332,10 @@ async fn decide_all(answers: &Answers, decide: &Decide, settings: &Settings) -> 
     let terminal = terminal(answers, settings).await;
     let mut code = ExitCode::SUCCESS;
     let mut told = Vec::new();
-    for number in numbers {
-        match decide_one(answers, decide, said.as_ref(), &terminal, number).await {
+    let count = numbers.len();
+    for (n, number) in numbers.into_iter().enumerate() {
+        let place = (count > 1).then_some((n + 1, count));
+        match decide_one(answers, decide, said.as_ref(), &terminal, (number, place)).await {
             Ok(None) => print::aside(format_args!("{} stays open", ask_id(number))),
             Ok(Some(ask)) if settings.json => told.push(json!({ "id": ask_id(number), "answer": ask.answer })),
             Ok(Some(ask)) => print::line(format_args!("{}: {}", ask_id(number), word(&ask))),
@@ -365,7 +367,7 @@ async fn decide_one(
     decide: &Decide,
     said: Option<&(&'static str, Option<String>)>,
     terminal: &Terminal,
-    number: i64,
+    (number, place): (i64, Option<(usize, usize)>),
 ) -> anyhow::Result<Option<Ask>> {
     let (ask, shown) = answers.queue.get(answers.person.project_id, number).await?;
     if let Some(ended) = ended(&ask) {
@@ -382,7 +384,7 @@ async fn decide_one(
             let words: Vec<String> = shown.answers().iter().map(|word| format!("--{word}")).collect();
             return Err(Usage::error(format!("say the answer: {}", words.join(", "))));
         }
-        None => match terminal.ask(&ask, &shown).await {
+        None => match terminal.ask(&ask, &shown, place).await {
             Presented::Decided(decision) => decision,
             Presented::Gone => return Ok(None),
         },
@@ -400,27 +402,29 @@ fn watched(answers: &Answers, settings: &Settings) -> anyhow::Result<Watched> {
 async fn watch(answers: &Answers, attention: AttentionFlags, settings: &Settings) -> anyhow::Result<ExitCode> {
     let stop = crate::signals::ended_by_signal();
     let ask_here = terminal::is_there() && !settings.json;
-    let terminal = terminal(answers, settings).await;
+    let terminal = terminal(answers, settings).await.with_keys();
     // What was shown once and left for later is not shown again.
     let mut last = 0;
+    let mut followed = Vec::new();
     loop {
+        tell_what_came(answers, &mut followed).await?;
         let page = answers.queue.asks().open_after(answers.person.project_id, last, SHOWN_MAX).await?;
-        if ask_here && page.more > 0 {
-            print::aside(format_args!("{} more wait", page.more));
-        }
+        let waiting = page.asks.len() + usize::try_from(page.more).unwrap_or(0);
         // The watch goes on when a notification fails.
         if let Err(error) = attention.call(&page.asks) {
             print::failure(&error);
         }
-        for ask in page.asks {
+        for (n, ask) in page.asks.into_iter().enumerate() {
             last = ask.number;
             if !ask_here {
                 print::json_line(&ask)?;
                 continue;
             }
             let (ask, shown) = answers.queue.get(answers.person.project_id, ask.number).await?;
+            tell_what_came(answers, &mut followed).await?;
+            let place = (waiting > 1).then_some((n + 1, waiting));
             let presented = tokio::select! {
-                presented = terminal.ask(&ask, &shown) => presented,
+                presented = terminal.ask(&ask, &shown, place) => presented,
                 () = until_ended(answers, ask.number) => {
                     let (ask, _) = answers.queue.get(answers.person.project_id, ask.number).await?;
                     print::note(ended(&ask).unwrap_or_default());
@@ -430,7 +434,10 @@ async fn watch(answers: &Answers, attention: AttentionFlags, settings: &Settings
             };
             if let Presented::Decided(decision) = presented {
                 match answers.queue.decide(&answers.person, ask.number, decision, "cli").await {
-                    Ok(ask) => print::note(format_args!("{}: {}", ask_id(ask.number), word(&ask))),
+                    Ok(ask) => {
+                        print::note(format_args!("{}: {}", ask_id(ask.number), word(&ask)));
+                        followed.push(ask.number);
+                    }
                     Err(error) => print::failure(&error.into()),
                 }
             }
@@ -443,6 +450,34 @@ async fn watch(answers: &Answers, attention: AttentionFlags, settings: &Settings
             () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
         }
     }
+}
+
+/// Tells of each answer that was given here what came of it, once.
+async fn tell_what_came(answers: &Answers, followed: &mut Vec<i64>) -> anyhow::Result<()> {
+    let mut left = Vec::new();
+    for number in followed.drain(..) {
+        let Some(ask) = answers.queue.asks().get(answers.person.project_id, number).await? else { continue };
+        let is_over = matches!(ask.state, AskState::Withdrawn | AskState::Expired);
+        match ask.outcome.as_ref().map(came) {
+            Some(came) => print::aside(format_args!("{}: {came}", ask_id(number))),
+            None if is_over => print::aside(format_args!("{}: {}", ask_id(number), ended(&ask).unwrap_or_default())),
+            None => left.push(number),
+        }
+    }
+    *followed = left;
+    Ok(())
+}
+
+/// What a call came to that a person has allowed.
+fn came(outcome: &serde_json::Value) -> String {
+    if outcome["ok"] == true {
+        return match outcome.pointer("/data/exitCode").and_then(serde_json::Value::as_i64) {
+            Some(code) if code != 0 => print::paint(print::BAD, format_args!("the command ran and ended with {code}")),
+            _ => print::paint(print::GOOD, "the call ran and succeeded"),
+        };
+    }
+    let message = outcome.pointer("/error/message").and_then(serde_json::Value::as_str).unwrap_or("it says no reason");
+    print::paint(print::BAD, format_args!("the call failed: {}", print::visible_line(message)))
 }
 
 /// Returns when the ask is no longer open.

@@ -1,19 +1,20 @@
 //! `toolhost session`: what agents have done, step by step, and going on with it.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use toolhost::{Connection, Need, iterations_default};
-use toolhost_agent::session::{CallStep, CallSummary, Opening, Watch, replay};
+use toolhost_agent::session::{AnswerForm, CallStep, CallSummary, Opening, Watch, replay};
 use toolhost_contract::Signal;
 use toolhost_store::{Role, SessionRow, SessionState, Sessions, StepRow};
 
-use super::run::conduct;
 use super::run::live::{Lines, Live};
 use super::run::{LimitFlags, ended};
+use super::run::{conduct, talk};
 use crate::hosting::key_of;
-use crate::print::{self, BAD, DIM, GOOD, WARN, cell, paint};
+use crate::print::{self, BAD, DIM, GOOD, WARN, cell, paint, visible_line};
 use crate::selection::{Column, Selection};
 use crate::settings::Settings;
 use crate::traces::Tracing;
@@ -29,6 +30,9 @@ const COLUMNS: &[Column] = &[("session", &["id"]), ("changed", &["updatedAtMs"])
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The sessions of agents: list, look at, go on with, stop and replay them
+///
+/// A session's ID may be its beginning, such as as_0f3b or 0f3b, where no other begins so; `last` is the one that you worked
+/// in last.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -53,7 +57,7 @@ enum Action {
     /// model as unknown.
     Resume {
         id: String,
-        /// Something to tell the model before it goes on
+        /// Something to tell the model before it goes on; `-` reads it from standard input
         message: Option<String>,
         /// Another model than before, for this time
         #[arg(long, value_name = "MODEL")]
@@ -80,7 +84,10 @@ enum Action {
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     match args.action {
-        Action::Resume { id, message, model, limits } => resume(settings, &id, message, model, &limits).await,
+        Action::Resume { id, message, model, limits } => {
+            let message = message.as_deref().map(super::run::said).transpose()?;
+            resume(settings, &id, message, model, &limits).await
+        }
         Action::List { limit, selection } => list(settings, limit, &selection).await,
         Action::Show { id } => show(settings, &id).await,
         Action::Pause { id } => want(settings, &id, Signal::Pause).await,
@@ -96,6 +103,13 @@ struct Place {
     connection: Connection,
     project: i64,
     sessions: Sessions,
+}
+
+impl Place {
+    /// The session that somebody means.
+    async fn meant(&self, typed: &str) -> anyhow::Result<SessionRow> {
+        Ok(self.sessions.meant(self.project, self.connection.user().id, typed).await?)
+    }
 }
 
 async fn place(settings: &Settings, role: Role) -> anyhow::Result<Place> {
@@ -151,7 +165,8 @@ fn standing(found: &SessionRow) -> String {
 
 async fn show(settings: &Settings, id: &str) -> anyhow::Result<ExitCode> {
     let place = place(settings, Role::Viewer).await?;
-    let found = place.sessions.get(place.project, id).await?;
+    let found = place.meant(id).await?;
+    let id = &found.id;
     let steps = place.connection.steps(id).await?;
     let calls = calls_of(&steps)?;
     if settings.json {
@@ -188,6 +203,7 @@ fn calls_of(steps: &[StepRow]) -> anyhow::Result<Vec<CallSummary>> {
 
 async fn want(settings: &Settings, id: &str, signal: Signal) -> anyhow::Result<ExitCode> {
     let place = place(settings, Role::Editor).await?;
+    let id = &place.meant(id).await?.id;
     let found = place.connection.signal(id, signal).await?;
     if settings.json {
         print::json(&found)?;
@@ -202,6 +218,7 @@ async fn want(settings: &Settings, id: &str, signal: Signal) -> anyhow::Result<E
 
 async fn fork(settings: &Settings, id: &str, at: Option<u32>) -> anyhow::Result<ExitCode> {
     let place = place(settings, Role::Editor).await?;
+    let id = &place.meant(id).await?.id;
     let fork = place.connection.fork(id, at).await?;
     let new = &fork.session.id;
     if settings.json {
@@ -217,27 +234,44 @@ async fn fork(settings: &Settings, id: &str, at: Option<u32>) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-async fn resume(
+pub(super) async fn resume(
     settings: &Settings,
     id: &str,
-    message: Option<String>,
+    mut message: Option<String>,
     other_model: Option<String>,
     flags: &LimitFlags,
 ) -> anyhow::Result<ExitCode> {
-    if message.as_ref().is_some_and(|text| text.trim().is_empty()) {
-        return Err(Usage::error("a message that says nothing: leave it out to go on as it was"));
-    }
+    let mut talks = false;
     let tracing = Tracing::start();
     let resolved = settings.resolve()?;
     let host = wire::open_observed(&resolved, Need::Writing, &tracing.observers(None)).await?;
+    let (project, user) = (host.connection().project().id, host.connection().user().id);
+    let id = &host.store().sessions().meant(project, user, id).await?.id;
     let found = host.resumable(id).await?;
-    if found.state == SessionState::Done && message.is_none() {
-        return Err(Usage::error(format!("{id} has given its answer; say what comes next: session resume {id} \"…\"")));
+    let person = conduct::person(&host);
+    let is_done = found.state == SessionState::Done;
+    if is_done && message.is_none() {
+        let Some(terminal) = person.as_ref().filter(|_| !settings.json) else {
+            return Err(Usage::error(format!(
+                "{id} has given its answer; say what comes next: session resume {id} \"…\""
+            )));
+        };
+        print::aside(paint(DIM, format_args!("session {id} has given its answer to: {}", visible_line(&found.title))));
+        message = talk::next_message(terminal).await;
+        if message.is_none() {
+            host.close().await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        talks = true;
     }
     let model = model::open(&settings.models_of(&key_of(&resolved))?, Some(&other_model.unwrap_or(found.model)))?;
     let session = host.resume(id, &model).await.map_err(personas::told)?;
     let limits = flags.limits(iterations_default(&session.opening().answer));
-    let conducted = conduct::run(&host, session.with_limits(limits), message, settings.json).await;
+    let session = session.with_limits(limits);
+    let conducted = match &person {
+        Some(terminal) if talks => talk::talk(&host, &session, message, terminal).await,
+        _ => conduct::run(&host, session, message, settings.json, person).await,
+    };
     let closed = host.close().await;
     tracing.close().await;
     closed?;
@@ -247,12 +281,15 @@ async fn resume(
 /// A session as it went, and as it goes on.
 async fn follow(settings: &Settings, id: &str, live: bool) -> anyhow::Result<ExitCode> {
     let place = place(settings, Role::Viewer).await?;
+    let id = &place.meant(id).await?.id;
     let watch: Box<dyn Watch> = match settings.json {
         true => Box::new(Lines),
         false => {
             let opening = place.sessions.steps(place.project, id, -1, 1).await?;
             let opening = opening.into_iter().next().map(|row| Opening::deserialize(row.body)).transpose()?;
-            Box::new(opening.map_or_else(Live::default, |opening| Live::of(&opening.answer)))
+            let registry = toolhost::registry(&toolhost_store::Database::default()).ok().map(Arc::new);
+            let answer = opening.map_or(AnswerForm::Text, |opening| opening.answer);
+            Box::new(Live::of(&answer, registry))
         }
     };
     let stopped = crate::signals::ended_by_signal();

@@ -78,6 +78,19 @@ impl Watch {
     pub fn unattended() -> Self {
         Self { cancel: CancellationToken::new(), progress: None, output: None }
     }
+
+    /// The same, with another that takes the output.
+    #[must_use]
+    pub fn heard_by(mut self, other: Listener) -> Self {
+        self.output = Some(match self.output.take() {
+            Some(first) => Arc::new(move |piece: &[u8]| {
+                first(piece);
+                other(piece);
+            }),
+            None => other,
+        });
+        self
+    }
 }
 
 /// Where a running command stands.

@@ -50,7 +50,7 @@ pub(crate) async fn telling<T>(number: i64, progress: &dyn ProgressSink, waiting
             _ = ticks.tick() => {
                 let done = began.elapsed().as_secs_f64();
                 let message = format!("{} waits for a person", ask_id(number));
-                progress.report(Progress { done, total: None, message });
+                progress.report(Progress { done, total: None, message, output: None });
             }
         }
     }

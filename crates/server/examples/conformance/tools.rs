@@ -173,7 +173,7 @@ fn asks<'a>(ctx: &'a Ctx<'a>, arguments: &'a Value) -> BoxFuture<'a, Result<Succ
 fn progresses<'a>(ctx: &'a Ctx<'a>, _: &'a Value) -> BoxFuture<'a, Result<Success, ToolError>> {
     Box::pin(async move {
         for done in [0.0, 50.0, 100.0] {
-            ctx.progress.report(Progress { done, total: Some(100.0), message: "under way".to_owned() });
+            ctx.progress.report(Progress { done, total: Some(100.0), message: "under way".to_owned(), output: None });
             tokio::time::sleep(STEP).await;
         }
         Ok(text("it is done"))

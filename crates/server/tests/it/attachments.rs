@@ -35,7 +35,7 @@ impl AnyTool for Attaches {
 
     fn run<'a>(&'a self, ctx: &'a Ctx<'a>, _: Value) -> BoxFuture<'a, Result<Success, ToolError>> {
         for done in [1.0, 2.0, 3.0] {
-            ctx.progress.report(Progress { done, total: Some(3.0), message: "under way".to_owned() });
+            ctx.progress.report(Progress { done, total: Some(3.0), message: "under way".to_owned(), output: None });
         }
         let text = |text: &str| AttachmentContent::Text(text.to_owned());
         let bytes = || AttachmentContent::Base64("AAAA".to_owned());

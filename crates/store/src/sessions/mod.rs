@@ -29,6 +29,13 @@ pub use state::SessionState;
 use shared::Shared;
 use writer::Job;
 
+/// What each id begins with, and how many characters behind it may stand for the whole.
+const ID_PREFIX: &str = "as_";
+const ID_CHARS_MIN: usize = 4;
+/// What stands for the session that was worked in last.
+const LAST: &str = "last";
+/// Sessions that are named where more than one is meant.
+const MEANT_TOLD_MAX: i64 = 5;
 /// How often a wish is tried on a session that is taken and let go of meanwhile.
 const WANT_TRIES: usize = 5;
 /// Longest title, characters.
@@ -232,6 +239,46 @@ impl Sessions {
         let rows = crate::db::sql_of(text).bind(project).bind(id).read(&self.inner.db).await?;
         let row = rows.first().ok_or_else(|| Error::NoSession { id: id.to_owned() })?;
         self.told(session(row)?).await
+    }
+
+    /// The one session that somebody means: by its id, by how its id begins (with or without `as_`), or as `last`, the one of
+    /// this user that was worked in last.
+    ///
+    /// # Errors
+    /// If there is none, or more than one.
+    pub async fn meant(&self, project: i64, user: i64, typed: &str) -> Result<SessionRow> {
+        let none = || Error::NoSession { id: typed.to_owned() };
+        if typed == LAST {
+            let text = format!(
+                "SELECT {COLUMNS} FROM agent_session WHERE project_id = $1 AND account_id = $2
+                 ORDER BY updated_at_ms DESC, id DESC LIMIT 1"
+            );
+            let rows = crate::db::sql_of(text).bind(project).bind(user).read(&self.inner.db).await?;
+            return self.told(session(rows.first().ok_or_else(none)?)?).await;
+        }
+        let begins = if typed.starts_with(ID_PREFIX) { typed.to_owned() } else { format!("{ID_PREFIX}{typed}") };
+        if begins.len() < ID_PREFIX.len() + ID_CHARS_MIN
+            || !begins[ID_PREFIX.len()..].bytes().all(|c| c.is_ascii_hexdigit())
+        {
+            return self.get(project, typed).await;
+        }
+        // Behind each digit of an id, in the order of both databases.
+        let ends = format!("{begins}g");
+        let text = format!(
+            "SELECT {COLUMNS} FROM agent_session WHERE project_id = $1 AND id >= $2 AND id < $3 ORDER BY id LIMIT $4"
+        );
+        let query = crate::db::sql_of(text).bind(project).bind(begins).bind(ends).bind(MEANT_TOLD_MAX);
+        match &*query.read(&self.inner.db).await? {
+            [] => Err(none()),
+            [row] => self.told(session(row)?).await,
+            rows => {
+                let found = rows.iter().map(|row| session(row).map(|row| row.id)).collect::<Result<Vec<_>>>()?;
+                match found.iter().any(|id| id == typed) {
+                    true => self.get(project, typed).await,
+                    false => Err(Error::SessionsBeginSo { typed: typed.to_owned(), ids: found.join(", ") }),
+                }
+            }
+        }
     }
 
     /// The newest first.

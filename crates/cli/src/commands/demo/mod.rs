@@ -15,7 +15,7 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use toolhost::{Need, OpenModel, SessionRequest, WORKSPACE_ITERATIONS};
 use toolhost_agent::model::Script;
-use toolhost_agent::session::{CallStep, LoopLimits, ResultForm, Status, TurnStep, Unwatched, Watch, step};
+use toolhost_agent::session::{AnswerForm, CallStep, LoopLimits, ResultForm, Status, TurnStep, Unwatched, Watch, step};
 use toolhost_store::Filter;
 
 use self::story::{Step, Wanted};
@@ -147,7 +147,11 @@ async fn play(stage: &Stage, settings: &Settings, talk: bool) -> anyhow::Result<
         .limits(LoopLimits { max_iterations: WORKSPACE_ITERATIONS, ..LoopLimits::default() });
     let session = host.start(request, &model).await?.with_control(conduct::stopped_by_signals());
     let session = if terminal::is_there() { session.with_presenter(Arc::new(Terminal::of(&host))) } else { session };
-    let watch: Arc<dyn Watch> = if talk { Arc::new(Live::default()) } else { Arc::new(Unwatched) };
+    let watch: Arc<dyn Watch> = if talk {
+        Arc::new(Live::of(&AnswerForm::Text, Some(Arc::clone(host.registry()))))
+    } else {
+        Arc::new(Unwatched)
+    };
     let result = session.run_watched(None, &watch).await?;
     let id = session.id().to_owned();
     if talk {

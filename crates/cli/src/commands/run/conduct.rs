@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use tokio_util::task::AbortOnDropHandle;
 use toolhost::{Host, Session};
 use toolhost_agent::session::{Answer, Control, Event, LoopResult, Status, Watch};
 use toolhost_builder::packages::Preview;
+use toolhost_contract::BoxFuture;
+use toolhost_host::{Person, Presented, Presenter, Shown};
+use toolhost_store::Ask;
 
 use super::live::{self, Lines, Live};
 use crate::changes::{self, Extent};
@@ -17,19 +21,47 @@ pub(in crate::commands) struct Conducted {
     pub(in crate::commands) next: Option<String>,
 }
 
+/// The person at this terminal, where there is one.
+pub(in crate::commands) fn person(host: &Host) -> Option<Arc<Terminal>> {
+    terminal::is_there().then(|| Arc::new(Terminal::of(host)))
+}
+
 /// Runs a session, with a message or as it was, until it ends or is stopped; then it is free for the next process.
 pub(in crate::commands) async fn run(
     host: &Host,
     session: Session,
     message: Option<String>,
     json: bool,
+    person: Option<Arc<Terminal>>,
 ) -> anyhow::Result<Conducted> {
-    let session = if terminal::is_there() { session.with_presenter(Arc::new(Terminal::of(host))) } else { session };
-    let watch: Arc<dyn Watch> = match json {
-        true => Arc::new(Lines),
-        false => Arc::new(Live::of(&session.opening().answer)),
+    run_after(host, session, message, json, (person, false)).await
+}
+
+/// As [`run`], at this terminal. `is_known`: what the session did before its message was shown there.
+pub(in crate::commands) async fn run_after(
+    host: &Host,
+    mut session: Session,
+    message: Option<String>,
+    json: bool,
+    (person, is_known): (Option<Arc<Terminal>>, bool),
+) -> anyhow::Result<Conducted> {
+    let live = (!json).then(|| {
+        let live = Live::of(&session.opening().answer, Some(Arc::clone(host.registry()))).with_status();
+        Arc::new(match message.clone().filter(|_| is_known) {
+            Some(said) => live.since_message(said),
+            None => live,
+        })
+    });
+    if let Some(terminal) = person {
+        session = session.with_presenter(Arc::new(Beside { terminal, live: live.clone() }));
+    }
+    let watch: Arc<dyn Watch> = match live {
+        None => Arc::new(Lines),
+        Some(live) => live,
     };
-    let result = session.with_control(stopped_by_signals()).run_watched(message, &watch).await?;
+    let (control, _listening) = listening();
+    let result = session.with_control(control).run_watched(message, &watch).await?;
+    drop(watch);
     let preview = staged(host, &result).await;
     if json {
         if let Some(preview) = &preview {
@@ -46,6 +78,50 @@ pub(in crate::commands) async fn run(
     }
     let next = next(&result);
     Ok(Conducted { result, next })
+}
+
+/// The terminal, which shows what the session does for as long as nobody is asked.
+struct Beside {
+    terminal: Arc<Terminal>,
+    live: Option<Arc<Live>>,
+}
+
+/// The session is shown again, also where the question ends without an answer.
+struct Hidden<'a>(&'a Option<Arc<Live>>);
+
+impl<'a> Hidden<'a> {
+    fn new(live: &'a Option<Arc<Live>>) -> Self {
+        live.iter().for_each(|live| live.hide(true));
+        Self(live)
+    }
+}
+
+impl Drop for Hidden<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|live| live.hide(false));
+    }
+}
+
+impl Presenter for Beside {
+    fn place(&self) -> &'static str {
+        self.terminal.place()
+    }
+
+    fn person(&self) -> Person {
+        self.terminal.person()
+    }
+
+    fn present<'a>(&'a self, ask: &'a Ask, shown: &'a Shown) -> BoxFuture<'a, Presented> {
+        Box::pin(async move {
+            let _hidden = Hidden::new(&self.live);
+            self.terminal.present(ask, shown).await
+        })
+    }
+
+    fn ended(&self, ask: &Ask) {
+        let _hidden = Hidden::new(&self.live);
+        self.terminal.ended(ask);
+    }
 }
 
 /// The change set that a session has staged.
@@ -70,9 +146,16 @@ fn next(result: &LoopResult) -> Option<String> {
 
 /// Each signal that asks a process to end ends the call under way and pauses the session. A second Ctrl-C cancels it.
 pub(in crate::commands) fn stopped_by_signals() -> Control {
+    let (control, listening) = listening();
+    listening.detach();
+    control
+}
+
+/// The same for as long as the second of these lives.
+fn listening() -> (Control, AbortOnDropHandle<()>) {
     let control = Control::default();
     let stop = control.clone();
-    tokio::spawn(async move {
+    let listening = tokio::spawn(async move {
         use tokio::signal::unix::{SignalKind, signal};
         let (Ok(mut endings), Ok(mut interrupt)) = (signals::Endings::new(), signal(SignalKind::interrupt())) else {
             return;
@@ -93,5 +176,5 @@ pub(in crate::commands) fn stopped_by_signals() -> Control {
             }
         }
     });
-    control
+    (control, AbortOnDropHandle::new(listening))
 }

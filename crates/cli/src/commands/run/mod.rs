@@ -2,7 +2,10 @@
 
 pub(super) mod conduct;
 pub(super) mod live;
+mod status;
+pub(super) mod talk;
 
+use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,19 +21,29 @@ use self::conduct::Conducted;
 use crate::hosting::key_of;
 use crate::settings::Settings;
 use crate::traces::Tracing;
-use crate::{EXIT_DENIED, Usage, model, personas, print, wire};
+use crate::{EXIT_DENIED, Usage, model, personas, print, terminal, wire};
 
+/// Most bytes of a goal that comes through standard input.
+const GOAL_BYTES_MAX: u64 = 256 * 1024;
+/// The session that its user worked in last.
+const LAST: &str = "last";
 /// The profile of sessions on workflow packages.
 const BUILDER: &str = "builder";
 
 /// Let a model work on a task, with the tools of a profile, live in this terminal
 ///
 /// Everything it does passes the gate and is written down step by step: a session that was interrupted goes on with
-/// `toolhost session resume`. Ctrl-C ends the call under way and pauses it, a second one cancels it.
+/// `toolhost run --continue`. Ctrl-C ends the call under way and pauses it, a second one cancels it. Without a goal, a
+/// conversation begins: each line is a message, and Ctrl-D ends it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to do, in words
-    goal: String,
+    /// What to do, in words; `-` reads it from standard input; at a terminal, none begins a conversation
+    goal: Option<String>,
+    /// Go on with the session that you worked in last, with the goal as the next message
+    #[arg(
+        long = "continue", short = 'c', conflicts_with_all = ["profile", "persona", "ticket", "target", "answer_schema"]
+    )]
+    is_continued: bool,
     /// Whose tools, rules and fence apply [default: the persona's role; else developer, or builder with --target]
     ///
     /// With --target the model has the tools for packages only, whatever the profile has; the profile builder stands in for
@@ -117,7 +130,16 @@ fn dollars(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let task = task(&args)?;
+    let goal = args.goal.as_deref().map(said).transpose()?;
+    if args.is_continued {
+        return super::session::resume(settings, LAST, goal, args.model, &args.limits).await;
+    }
+    if goal.is_none() && (settings.json || !terminal::is_there()) {
+        return Err(Usage::error(
+            "say what to do: toolhost run \"GOAL\", or `toolhost run -` to read it from standard input; a conversation needs a terminal",
+        ));
+    }
+    let mut task = task(&args, goal.clone().unwrap_or_default())?;
     let resolved = settings.resolve()?;
     let model = model::open(&settings.models_of(&key_of(&resolved))?, args.model.as_deref())?;
     let usual = match task {
@@ -135,6 +157,15 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         Task::Builder(_) => iterations_default(&AnswerForm::Change),
         Task::Workspace { .. } => iterations_default(&AnswerForm::Text),
     });
+    let person = conduct::person(&host);
+    if let (None, Some(terminal)) = (&goal, &person) {
+        print::aside(print::paint(print::DIM, format_args!("a conversation with {}; what is to be done?", model.spec)));
+        let Some(first) = talk::next_message(terminal).await else {
+            host.close().await?;
+            return Ok(ExitCode::SUCCESS);
+        };
+        task = with_goal(task, first);
+    }
     let request = SessionRequest::new(task).profile(profile).persona(&args.persona).limits(limits);
     let session = host.start(request, &model).await.map_err(|error| match error {
         Error::Start(error) => {
@@ -146,7 +177,10 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         }
         error => personas::told(error),
     })?;
-    let conducted = conduct::run(&host, session, None, settings.json).await;
+    let conducted = match &person {
+        Some(terminal) if goal.is_none() => talk::talk(&host, &session, None, terminal).await,
+        _ => conduct::run(&host, session, None, settings.json, person).await,
+    };
     // Also where it failed: its commands may be under way.
     let closed = host.close().await;
     tracing.close().await;
@@ -186,11 +220,31 @@ fn for_task(named: String, is_role: bool, task: &Task, host: &Host) -> anyhow::R
     Ok(BUILDER.to_owned())
 }
 
-fn task(args: &Args) -> anyhow::Result<Task> {
-    if args.goal.trim().is_empty() {
+/// What somebody says with an argument, or through standard input where that is `-`.
+pub(super) fn said(argument: &str) -> anyhow::Result<String> {
+    let mut text = argument.to_owned();
+    if argument == "-" {
+        text.clear();
+        std::io::stdin().take(GOAL_BYTES_MAX + 1).read_to_string(&mut text).context("standard input")?;
+        if text.len() as u64 > GOAL_BYTES_MAX {
+            return Err(Usage::error(format!("standard input has more than {} KiB", GOAL_BYTES_MAX >> 10)));
+        }
+    }
+    if text.trim().is_empty() {
         return Err(Usage::error("say what to do, in words"));
     }
-    let goal = args.goal.clone();
+    Ok(text)
+}
+
+fn with_goal(mut task: Task, said: String) -> Task {
+    match &mut task {
+        Task::Workspace { goal, .. } => *goal = said,
+        Task::Builder(target) => target.goal = said,
+    }
+    task
+}
+
+fn task(args: &Args, goal: String) -> anyhow::Result<Task> {
     let Some(target) = &args.target else {
         let schema = args.answer_schema.as_ref().map(|file| -> anyhow::Result<_> {
             let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;

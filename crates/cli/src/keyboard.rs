@@ -1,0 +1,126 @@
+//! What a person types at this terminal: whole lines, or single keys while a menu waits for one.
+
+use std::io::Read as _;
+use std::os::fd::AsFd;
+
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use tokio::sync::mpsc;
+
+/// Pieces typed ahead that wait to be read.
+const PIECES_MAX: usize = 16;
+const PIECE_BYTES_MAX: usize = 4096;
+/// Ctrl-D, where the terminal does not make the end of the input of it.
+const END: u8 = 4;
+const ESCAPE: u8 = 27;
+
+/// What was typed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Typed {
+    Key(char),
+    Line(String),
+}
+
+/// The keyboard. It is read by one thread of its own for as long as the process lives: a read cannot be taken back.
+#[derive(Default)]
+pub(crate) struct Keyboard {
+    pieces: Option<mpsc::Receiver<Vec<u8>>>,
+    held: Vec<u8>,
+}
+
+impl Keyboard {
+    /// The next line; `None` when the terminal has gone.
+    pub(crate) async fn line(&mut self) -> Option<String> {
+        loop {
+            if let Some(line) = self.held_line() {
+                return Some(line);
+            }
+            if !self.fill().await {
+                let rest = std::mem::take(&mut self.held);
+                return (!rest.is_empty()).then(|| String::from_utf8_lossy(&rest).into_owned());
+            }
+        }
+    }
+
+    /// The next key, or a line that came whole; `None` when the terminal has gone, or for Ctrl-D. Where the terminal gives
+    /// only lines, a line.
+    pub(crate) async fn typed(&mut self) -> Option<Typed> {
+        let Some(_single) = SingleKeys::on() else { return self.line().await.map(Typed::Line) };
+        loop {
+            if let Some(line) = self.held_line() {
+                return Some(Typed::Line(line));
+            }
+            match self.held.first().copied() {
+                Some(END) => {
+                    self.held.clear();
+                    return None;
+                }
+                // An arrow, for one.
+                Some(ESCAPE) => self.held.clear(),
+                Some(_) => {
+                    let text = String::from_utf8_lossy(&self.held).into_owned();
+                    self.held.clear();
+                    return text.chars().next().map(Typed::Key);
+                }
+                None if !self.fill().await => return None,
+                None => {}
+            }
+        }
+    }
+
+    /// Forgets what was typed so far.
+    pub(crate) fn forget(&mut self) {
+        self.held.clear();
+        let pieces = self.pieces.get_or_insert_with(read_pieces);
+        while pieces.try_recv().is_ok() {}
+    }
+
+    fn held_line(&mut self) -> Option<String> {
+        let end = self.held.iter().position(|byte| *byte == b'\n')?;
+        let line: Vec<u8> = self.held.drain(..=end).collect();
+        Some(String::from_utf8_lossy(&line[..end]).into_owned())
+    }
+
+    async fn fill(&mut self) -> bool {
+        let piece = self.pieces.get_or_insert_with(read_pieces).recv().await;
+        self.held.extend(piece.iter().flatten());
+        piece.is_some()
+    }
+}
+
+fn read_pieces() -> mpsc::Receiver<Vec<u8>> {
+    let (pieces, received) = mpsc::channel(PIECES_MAX);
+    std::thread::spawn(move || {
+        let mut piece = [0; PIECE_BYTES_MAX];
+        loop {
+            match std::io::stdin().lock().read(&mut piece) {
+                Ok(read @ 1..) if pieces.blocking_send(piece[..read].to_vec()).is_ok() => {}
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                _ => return,
+            }
+        }
+    });
+    received
+}
+
+/// The terminal gives each key as it is typed, and does not show it, until this is dropped.
+struct SingleKeys(Termios);
+
+impl SingleKeys {
+    fn on() -> Option<Self> {
+        let stdin = std::io::stdin();
+        let before = tcgetattr(stdin.as_fd()).ok()?;
+        let mut single = before.clone();
+        single.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        single.special_codes[SpecialCodeIndex::VMIN] = 1;
+        single.special_codes[SpecialCodeIndex::VTIME] = 0;
+        tcsetattr(stdin.as_fd(), OptionalActions::Now, &single).ok()?;
+        Some(Self(before))
+    }
+}
+
+impl Drop for SingleKeys {
+    fn drop(&mut self) {
+        // A terminal that has gone needs no mode.
+        let _ = tcsetattr(std::io::stdin().as_fd(), OptionalActions::Now, &self.0);
+    }
+}
