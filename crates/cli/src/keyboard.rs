@@ -41,10 +41,9 @@ impl Keyboard {
         }
     }
 
-    /// The next key, or a line that came whole; `None` when the terminal has gone, or for Ctrl-D. Where the terminal gives
-    /// only lines, a line.
+    /// The next key, or a line that came whole; `None` when the terminal has gone, or for Ctrl-D. The terminal gives
+    /// [`SingleKeys`].
     pub(crate) async fn typed(&mut self) -> Option<Typed> {
-        let Some(_single) = SingleKeys::on() else { return self.line().await.map(Typed::Line) };
         loop {
             if let Some(line) = self.held_line() {
                 return Some(Typed::Line(line));
@@ -54,12 +53,15 @@ impl Keyboard {
                     self.held.clear();
                     return None;
                 }
-                // An arrow, for one.
-                Some(ESCAPE) => self.held.clear(),
+                Some(ESCAPE) => self.forget_escape(),
                 Some(_) => {
-                    let text = String::from_utf8_lossy(&self.held).into_owned();
-                    self.held.clear();
-                    return text.chars().next().map(Typed::Key);
+                    let text = String::from_utf8_lossy(&std::mem::take(&mut self.held)).into_owned();
+                    let mut keys = text.chars();
+                    // What comes at once was pasted, or written by a program: it is one text.
+                    return Some(match (keys.next(), keys.next()) {
+                        (Some(key), None) => Typed::Key(key),
+                        _ => Typed::Line(text),
+                    });
                 }
                 None if !self.fill().await => return None,
                 None => {}
@@ -72,6 +74,18 @@ impl Keyboard {
         self.held.clear();
         let pieces = self.pieces.get_or_insert_with(read_pieces);
         while pieces.try_recv().is_ok() {}
+    }
+
+    /// Forgets a key that is no character, such as an arrow: `ESC [ A`.
+    fn forget_escape(&mut self) {
+        let is_sequence = matches!(self.held.get(1), Some(b'[' | b'O'));
+        let end = self.held.iter().skip(2).position(|byte| (0x40..0x7f).contains(byte));
+        let length = match (is_sequence, end) {
+            (true, Some(end)) => end + 3,
+            (true, None) => self.held.len(),
+            (false, _) => 1,
+        };
+        self.held.drain(..length);
     }
 
     fn held_line(&mut self) -> Option<String> {
@@ -102,18 +116,19 @@ fn read_pieces() -> mpsc::Receiver<Vec<u8>> {
     received
 }
 
-/// The terminal gives each key as it is typed, and does not show it, until this is dropped.
-struct SingleKeys(Termios);
+/// The terminal gives each key as it is typed, and does not show it, until this is dropped. What was typed before is forgotten.
+pub(crate) struct SingleKeys(Termios);
 
 impl SingleKeys {
-    fn on() -> Option<Self> {
+    /// `None` where the terminal gives only lines.
+    pub(crate) fn on() -> Option<Self> {
         let stdin = std::io::stdin();
         let before = tcgetattr(stdin.as_fd()).ok()?;
         let mut single = before.clone();
         single.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         single.special_codes[SpecialCodeIndex::VMIN] = 1;
         single.special_codes[SpecialCodeIndex::VTIME] = 0;
-        tcsetattr(stdin.as_fd(), OptionalActions::Now, &single).ok()?;
+        tcsetattr(stdin.as_fd(), OptionalActions::Flush, &single).ok()?;
         Some(Self(before))
     }
 }
@@ -122,5 +137,42 @@ impl Drop for SingleKeys {
     fn drop(&mut self) {
         // A terminal that has gone needs no mode.
         let _ = tcsetattr(std::io::stdin().as_fd(), OptionalActions::Now, &self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What these bytes are read as, one after the other.
+    async fn typed(bytes: &[u8]) -> Vec<Typed> {
+        let (pieces, received) = mpsc::channel(PIECES_MAX);
+        let mut keyboard = Keyboard { pieces: Some(received), held: Vec::new() };
+        pieces.send(bytes.to_vec()).await.unwrap();
+        drop(pieces);
+        let mut all = Vec::new();
+        while let Some(typed) = keyboard.typed().await {
+            all.push(typed);
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn one_character_is_a_key_and_what_comes_at_once_is_a_text() {
+        let line = |text: &str| Typed::Line(text.to_owned());
+        for (bytes, expected) in [
+            (&b"a"[..], vec![Typed::Key('a')]),
+            ("é".as_bytes(), vec![Typed::Key('é')]),
+            (b"allow", vec![line("allow")]),
+            (b"d not now\n", vec![line("d not now")]),
+            (b"x\n\nY\n", vec![line("x"), line(""), line("Y")]),
+            (b"\x1b[A", vec![]),
+            (b"\x1b[1;5Ax", vec![Typed::Key('x')]),
+            (b"\x1bOPy", vec![Typed::Key('y')]),
+            (b"\x1b", vec![]),
+            (b"\x04a", vec![]),
+        ] {
+            assert_eq!(typed(bytes).await, expected, "{bytes:?}");
+        }
     }
 }

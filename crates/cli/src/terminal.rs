@@ -16,7 +16,7 @@ use toolhost_store::{Ask, AskKind, AskState};
 
 use crate::Usage;
 use crate::editor;
-use crate::keyboard::{Keyboard, Typed};
+use crate::keyboard::{Keyboard, SingleKeys, Typed};
 use crate::print::{self, BAD, DIM, WARN, paint, visible, visible_line};
 use crate::projects;
 
@@ -72,8 +72,8 @@ impl Terminal {
     }
 
     /// The next answer, as somebody would write it in a line.
-    async fn answer(&self, shown: &Shown) -> Option<String> {
-        if !self.takes_keys || (shown.kind == AskKind::Question && shown.answers().contains(&"answer")) {
+    async fn answer(&self, shown: &Shown, keys: &mut Option<SingleKeys>) -> Option<String> {
+        if keys.is_none() {
             return self.line().await;
         }
         let key = match self.keyboard.lock().await.typed().await? {
@@ -83,10 +83,22 @@ impl Terminal {
         let wanted = match whole_word(shown, &key) {
             "deny" => "comment for the agent, or Enter for none> ",
             "feedback" => "what to do better, or Enter for your editor> ",
+            // The editor has the terminal as it was.
+            "edit" => {
+                *keys = None;
+                return Some(key);
+            }
             _ => return Some(key),
         };
+        *keys = None;
         let text = self.prompt(wanted).await?;
         Some(format!("{key} {text}"))
+    }
+
+    /// Single keys, where one is an answer: a text is typed in a line.
+    fn keys(&self, shown: &Shown) -> Option<SingleKeys> {
+        let is_text = shown.kind == AskKind::Question && shown.answers().contains(&"answer");
+        if self.takes_keys && !is_text { SingleKeys::on() } else { None }
     }
 
     /// The next line behind a prompt; `None` when the terminal has gone.
@@ -104,7 +116,8 @@ impl Terminal {
     /// many it is.
     pub(crate) async fn ask(&self, ask: &Ask, shown: &Shown, place: Option<(usize, usize)>) -> Presented {
         let mut pages = Pages::of(shown);
-        if self.takes_keys {
+        let mut keys = self.keys(shown);
+        if keys.is_some() {
             show_first(ask, &mut pages, place);
             tokio::time::sleep(KEYS_SETTLE).await;
             self.forget_typed().await;
@@ -117,7 +130,8 @@ impl Terminal {
                 print::note(format_args!("{} {}", paint(BAD, "not written down:"), visible(&error.message)));
             }
             print::note(menu(shown, &pages));
-            let Some(line) = self.answer(shown).await else { return Presented::Gone };
+            keys = keys.or_else(|| self.keys(shown));
+            let Some(line) = self.answer(shown, &mut keys).await else { return Presented::Gone };
             let line = line.trim();
             let (word, rest) = line.split_once(' ').map_or((line, ""), |(word, rest)| (word, rest.trim()));
             let rest = (!rest.is_empty()).then(|| rest.to_owned());
@@ -128,7 +142,7 @@ impl Terminal {
                     pages.show_next();
                     continue;
                 }
-                "rule" => self.by_rule(shown).await,
+                "rule" => self.by_rule(shown, &mut keys).await,
                 "" => continue,
                 "answer" if shown.kind == AskKind::Question => shown.answer("answer", Some(line.to_owned())).map(plain),
                 _ => self.with_text(shown, word, rest).await,
@@ -145,22 +159,14 @@ impl Terminal {
         }
     }
 
-    async fn by_rule(&self, shown: &Shown) -> Result<Option<Decision>, ToolError> {
+    async fn by_rule(&self, shown: &Shown, keys: &mut Option<SingleKeys>) -> Result<Option<Decision>, ToolError> {
         let Some(rule) = shown.rule_text().map(|rule| print::asked(&quoted(&rule))) else {
             print::note(paint(WARN, "this is allowed one call at a time, never by a rule"));
             return Ok(None);
         };
         let hours = PERMIT_LIVES_MS_DEFAULT / 3_600_000;
         print::note(format_args!("{rule}\nallow this for {hours} hours? y = yes, anything else = no"));
-        let line = match self.takes_keys {
-            true => match self.keyboard.lock().await.typed().await {
-                Some(Typed::Key(key)) => Some(key.to_string()),
-                Some(Typed::Line(line)) => Some(line),
-                None => None,
-            },
-            false => self.line().await,
-        };
-        let yes = line.is_some_and(|line| is_yes(&line));
+        let yes = self.answer(shown, keys).await.is_some_and(|line| is_yes(&line));
         let conditions = shown.rule.clone().filter(|_| yes);
         let standing = conditions.map(|conditions| Standing { conditions, lives_ms: PERMIT_LIVES_MS_DEFAULT });
         Ok(standing.map(|standing| Decision { answer: Answer::Allow, rule: Some(standing) }))

@@ -44,7 +44,7 @@ pub use mcp::{Era, McpProcess};
 pub use model_server::{Fault, ModelFormat, ModelRequest, ModelServer, Tokens, Turn};
 pub use people::{SaysNo, SaysYes, Voice, said};
 pub use postgres::Postgres;
-pub use program::{Program, Ran, environments_with, processes_named, until};
+pub use program::{Program, Ran, environments_with, processes_named, rows, until};
 pub use seed::{Seed, rounds};
 pub use token_key::{TokenKey, base64_url};
 pub use toolhost_tools::PROFILES;

@@ -80,7 +80,7 @@ impl Program {
     /// the place of `{}`.
     pub fn run_at_terminal(&self, columns: u16, around: &str, arguments: &[&str]) -> Vec<String> {
         let output = self.at_terminal(columns, around, arguments).stdin(Stdio::null()).output().unwrap();
-        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+        rows(&String::from_utf8(output.stdout).unwrap())
     }
 
     /// As [`Program::run_at_terminal`], not yet started: what is written to its standard input is typed.
@@ -151,4 +151,50 @@ pub fn environments_with(marker: &str) -> usize {
     let environ = |pid: &std::fs::DirEntry| std::fs::read(pid.path().join("environ")).unwrap_or_default();
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes.filter(|pid| environ(pid).windows(marker.len()).any(|part| part == marker.as_bytes())).count()
+}
+
+/// What stands at a terminal in the end, row by row, of what was written to it: lines that were drawn over are gone. Of its
+/// commands it knows those that programs draw a status with; others stay in the text.
+pub fn rows(written: &str) -> Vec<String> {
+    let mut rows: Vec<Vec<char>> = vec![Vec::new()];
+    let (mut row, mut column, mut rest) = (0_usize, 0, written.chars().peekable());
+    while let Some(c) = rest.next() {
+        match c {
+            '\r' => column = 0,
+            '\n' => (row, column) = (row + 1, 0),
+            '\u{1b}' if rest.peek() == Some(&'[') => {
+                let mut command = String::new();
+                rest.next();
+                while let Some(c) = rest.next_if(char::is_ascii_digit) {
+                    command.push(c);
+                }
+                let count = command.parse().unwrap_or(1);
+                match rest.next() {
+                    Some('A') => row = row.saturating_sub(count),
+                    Some('J') => {
+                        rows.truncate(row + 1);
+                        rows[row].truncate(column);
+                    }
+                    Some('K') => rows[row].truncate(column),
+                    Some('m') => {}
+                    other => rows[row].extend(format!("\u{1b}[{command}").chars().chain(other)),
+                }
+            }
+            c => {
+                if rows[row].len() <= column {
+                    rows[row].resize(column + 1, ' ');
+                }
+                rows[row][column] = c;
+                column += 1;
+            }
+        }
+        if rows.len() <= row {
+            rows.resize(row + 1, Vec::new());
+        }
+    }
+    let mut rows: Vec<String> = rows.into_iter().map(|row| row.into_iter().collect()).collect();
+    if written.ends_with('\n') || rows.last().is_some_and(String::is_empty) {
+        rows.pop();
+    }
+    rows
 }

@@ -85,7 +85,8 @@ enum Action {
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     match args.action {
         Action::Resume { id, message, model, limits } => {
-            let message = message.as_deref().map(super::run::said).transpose()?;
+            let nothing = "a message that says nothing: leave it out to go on as it was";
+            let message = message.as_deref().map(|message| super::run::said(message, nothing)).transpose()?;
             resume(settings, &id, message, model, &limits).await
         }
         Action::List { limit, selection } => list(settings, limit, &selection).await,

@@ -1,12 +1,13 @@
 //! `toolhost review watch` tells a person about each new ask, by a line, the bell and a notification, and takes the answer at the terminal.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 use toolhost_testkit::{Program, TempWorkspace, until};
 
 use crate::room::program;
+use crate::typist::Typist;
 
 const ASKS: &str = "[[profiles.all.rules]]\ntool = 'bash'\ndecide = 'ask'\nwhy = 'a test'\n";
 /// Stands in for the program of a desktop: it writes down its arguments.
@@ -50,41 +51,6 @@ async fn who_watches_is_told_of_what_comes_by_a_line_the_bell_and_a_notification
     watching.stderr.take().unwrap().read_to_string(&mut rang).unwrap();
     assert_eq!(rang.matches('\u{7}').count(), 2, "{rang:?}");
     assert_eq!(watching.wait().unwrap().code(), Some(0));
-}
-
-/// Somebody at a terminal.
-struct Typist {
-    child: Child,
-    keys: ChildStdin,
-    screen: ChildStdout,
-    shown: String,
-}
-
-impl Typist {
-    fn of(program: &Program, arguments: &[&str]) -> Self {
-        let mut terminal = program.at_terminal(100, "exec {}", arguments);
-        let mut child = terminal.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let (keys, screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        Self { child, keys, screen, shown: String::new() }
-    }
-
-    /// Reads on until this stands on the screen; what stood there before is not looked at again.
-    fn sees(&mut self, text: &str) {
-        let mut buffer = [0; 4096];
-        loop {
-            if let Some(at) = self.shown.find(text) {
-                self.shown.drain(..at + text.len());
-                return;
-            }
-            let read = self.screen.read(&mut buffer).unwrap();
-            assert_ne!(read, 0, "it ended without {text:?}: {}", self.shown);
-            self.shown.push_str(&String::from_utf8_lossy(&buffer[..read]));
-        }
-    }
-
-    fn types(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).unwrap();
-    }
 }
 
 /// How an ask ended, as `review show` has it.
@@ -146,6 +112,42 @@ fn each_key_of_the_watch_is_the_answer_that_its_menu_names() {
     let rules = program.run(&["--json", "approvals", "list"]).json();
     assert_eq!(rules.as_array().map(Vec::len), Some(1), "{rules}");
     person.types("\u{3}");
-    let ended = person.child.wait().unwrap();
-    assert!(matches!(ended.code(), Some(0 | 130)), "{ended:?}");
+    assert!(matches!(person.leaves(), Some(0 | 130)));
+}
+
+#[test]
+fn one_key_answers_the_watch_which_counts_what_waits_and_tells_what_came_of_it() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let first = ask(&program, "echo one; exit 3");
+    let second = ask(&program, "echo two");
+    let mut person = Typist::of(&program, &["review", "watch"]);
+    let menu = "[l]ater";
+    person.sees(&format!("approval needed {first} · 1 of 2 · asked "));
+    person.sees(menu);
+    person.types("a");
+    person.sees(&format!("{first}: allow"));
+    // What was typed before a question stood there is no answer to it.
+    person.types("a");
+    person.sees(&format!("approval needed {second} · 2 of 2 · asked "));
+    person.sees(menu);
+    person.types("d");
+    person.sees("comment for the agent");
+    person.types("not yet\n");
+    person.sees(&format!("{second}: deny"));
+    let (state, said) = ended(&program, &second);
+    assert_eq!((state, &said["comment"]), (json!("answered"), &json!("not yet")));
+    let ran = program.run(&["call", "bash", &json!({ "command": "echo one; exit 3" }).to_string()]);
+    assert!(ran.stdout.contains("one"), "{ran:?}");
+    person.sees(&format!("{first}: the command ran and ended with 3"));
+    // An arrow is no answer, and neither is a letter of none.
+    let third = ask(&program, "echo three");
+    person.sees(&format!("approval needed {third} · asked "));
+    person.sees(menu);
+    person.types("\u{1b}[A");
+    person.types("x");
+    person.sees("not taken");
+    assert_eq!(ended(&program, &third).0, "open");
+    person.types("\u{3}");
+    assert!(matches!(person.leaves(), Some(0 | 130)));
 }

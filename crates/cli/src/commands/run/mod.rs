@@ -130,7 +130,7 @@ fn dollars(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let goal = args.goal.as_deref().map(said).transpose()?;
+    let goal = args.goal.as_deref().map(|goal| said(goal, "say what to do, in words")).transpose()?;
     if args.is_continued {
         return super::session::resume(settings, LAST, goal, args.model, &args.limits).await;
     }
@@ -221,7 +221,10 @@ fn for_task(named: String, is_role: bool, task: &Task, host: &Host) -> anyhow::R
 }
 
 /// What somebody says with an argument, or through standard input where that is `-`.
-pub(super) fn said(argument: &str) -> anyhow::Result<String> {
+///
+/// # Errors
+/// If it says nothing, with the words in `nothing`.
+pub(super) fn said(argument: &str, nothing: &str) -> anyhow::Result<String> {
     let mut text = argument.to_owned();
     if argument == "-" {
         text.clear();
@@ -231,7 +234,7 @@ pub(super) fn said(argument: &str) -> anyhow::Result<String> {
         }
     }
     if text.trim().is_empty() {
-        return Err(Usage::error("say what to do, in words"));
+        return Err(Usage::error(nothing));
     }
     Ok(text)
 }

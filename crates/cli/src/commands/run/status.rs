@@ -25,7 +25,9 @@ impl Status {
     /// Drawn where a person is at the terminal who wants to see it.
     pub(super) fn new() -> Self {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let is_on = std::io::stderr().is_terminal() && print::has_asides() && !is_dumb;
+        // Another program that shows the output there (`| tee log`) would print into it.
+        let is_alone = std::io::stdout().is_terminal() || !print::is_shown_beside_notes();
+        let is_on = std::io::stderr().is_terminal() && is_alone && print::has_asides() && !is_dumb;
         Self { is_on, ..Self::default() }
     }
 
