@@ -11,7 +11,7 @@ pub(crate) fn ended(ask: &Ask) -> Option<String> {
     let id = ask_id(ask.number);
     let answered = || {
         let by = ask.answered_by.as_deref().unwrap_or("nobody");
-        let at = ask.answered_at_ms.map_or(String::new(), |at| format!(", {}", print::time(at)));
+        let at = ask.answered_at_ms.map_or(String::new(), |at| format!(", {}", print::local_time(at)));
         format!("{id} was answered before by {}: {}{at}", print::visible_line(by), word(ask))
     };
     match ask.state {
@@ -20,7 +20,7 @@ pub(crate) fn ended(ask: &Ask) -> Option<String> {
         AskState::Used => Some(format!("{}; a call has used the answer", answered())),
         AskState::Withdrawn if ask.answer.is_some() => Some(format!("{}, and the answer was taken back", answered())),
         AskState::Withdrawn => Some(format!("{id} was withdrawn: its caller no longer waits for an answer")),
-        AskState::Expired => Some(format!("{id} expired at {}", print::time(ask.expires_at_ms))),
+        AskState::Expired => Some(format!("{id} expired at {}", print::local_time(ask.expires_at_ms))),
     }
 }
 

@@ -33,7 +33,12 @@ pub(crate) fn as_json(preview: &Preview) -> Value {
 pub(crate) fn show(preview: &Preview, extent: Extent) {
     let line = &preview.line;
     let by = visible_line(&line.by);
-    print::line(format_args!("{} {} by {by}, {}", line.change_set_id, line.status, print::time(line.created_at_ms)));
+    print::line(format_args!(
+        "{} {} by {by}, {}",
+        line.change_set_id,
+        line.status,
+        print::local_time(line.created_at_ms)
+    ));
     if !line.based_on.is_empty() {
         print::line(format_args!("  based on {}: applied with it, and shown with it", line.based_on.join(", ")));
     }

@@ -148,7 +148,7 @@ mod tests {
     async fn typed(bytes: &[u8]) -> Vec<Typed> {
         let (pieces, received) = mpsc::channel(PIECES_MAX);
         let mut keyboard = Keyboard { pieces: Some(received), held: Vec::new() };
-        pieces.send(bytes.to_vec()).await.unwrap();
+        pieces.send(bytes.to_vec()).await.expect("it has room");
         drop(pieces);
         let mut all = Vec::new();
         while let Some(typed) = keyboard.typed().await {

@@ -104,7 +104,7 @@ fn main() -> ExitCode {
     };
     let manners = typed.manners();
     print::use_colours(manners.color);
-    print::start_log(manners.verbose, manners.quiet);
+    print::start_log(manners.verbose, manners.quiet, manners.utc);
     match run(typed) {
         Ok(code) => code,
         Err(error) => {
@@ -142,6 +142,7 @@ struct Manners {
     color: ColorFlag,
     verbose: u8,
     quiet: bool,
+    utc: bool,
 }
 
 /// What was typed.
@@ -177,17 +178,18 @@ impl Typed {
 
 impl Typed {
     fn manners(&self) -> Manners {
-        let (json, color, verbose, quiet) = match self {
+        let (json, color, verbose, quiet, utc) = match self {
             Self::Command(cli) => {
                 let settings = &cli.settings;
-                (settings.json, settings.color, settings.verbose, settings.quiet)
+                (settings.json, settings.color, settings.verbose, settings.quiet, settings.utc)
             }
             Self::Family(_, matches) => {
                 let color = matches.get_one("color").copied();
-                (matches.get_flag("json"), color, matches.get_count("verbose"), matches.get_flag("quiet"))
+                let flag = |name| matches.get_flag(name);
+                (flag("json"), color, matches.get_count("verbose"), flag("quiet"), flag("utc"))
             }
         };
-        Manners { json, color: color.unwrap_or(ColorFlag::Auto), verbose, quiet }
+        Manners { json, color: color.unwrap_or(ColorFlag::Auto), verbose, quiet, utc }
     }
 }
 

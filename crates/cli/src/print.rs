@@ -116,6 +116,8 @@ pub(crate) fn prompt(text: &str) {
 
 /// The target in the log by whose level asides are printed.
 const ASIDES: &str = "toolhost::asides";
+/// The same for times as they are where the terminal is.
+const LOCAL_TIMES: &str = "toolhost::local_times";
 
 /// As [`note()`], for what `--quiet` leaves out: progress, and what there is to do next.
 pub(crate) fn aside(text: impl std::fmt::Display) {
@@ -317,6 +319,17 @@ pub(crate) fn time(unix_ms: i64) -> String {
     humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + since).to_string()
 }
 
+/// What a clock on the wall shows where this terminal is, such as `2026-11-21 07:54:33`; [`time()`] with `--utc`, and where a
+/// program reads it.
+pub(crate) fn local_time(unix_ms: i64) -> String {
+    use chrono::{Local, TimeZone};
+    let is_for_people = std::io::stdout().is_terminal() && tracing::enabled!(target: LOCAL_TIMES, tracing::Level::INFO);
+    match Local.timestamp_millis_opt(unix_ms) {
+        chrono::LocalResult::Single(local) if is_for_people => local.format("%Y-%m-%d %H:%M:%S").to_string(),
+        _ => time(unix_ms),
+    }
+}
+
 /// How long something takes or is over, in its largest unit: `40 s`, `3 min`, `5 h`, `2 days`.
 pub(crate) fn span(ms: i64) -> String {
     let seconds = ms.max(0) / 1000;
@@ -362,8 +375,9 @@ pub(crate) fn use_colours(when: ColorFlag) {
 
 /// Logs to standard error; what was typed sets the level, else `TOOLHOST_LOG`, and it is `warn` otherwise. The library that
 /// reads MCP is silent unless it is named.
-pub(crate) fn start_log(verbose: u8, is_quiet: bool) {
-    let asides = if is_quiet { "off" } else { "info" };
+pub(crate) fn start_log(verbose: u8, is_quiet: bool, is_utc: bool) {
+    let on = |is_on: bool| if is_on { "info" } else { "off" };
+    let (asides, local) = (on(!is_quiet), on(!is_utc));
     let level = match verbose {
         _ if is_quiet => "error".to_owned(),
         0 => std::env::var("TOOLHOST_LOG").unwrap_or_else(|_| "warn".to_owned()),
@@ -371,7 +385,8 @@ pub(crate) fn start_log(verbose: u8, is_quiet: bool) {
         _ => "debug".to_owned(),
     };
     let filter =
-        tracing_subscriber::EnvFilter::try_new(format!("rmcp=error,{level},{ASIDES}={asides}")).unwrap_or_default();
+        tracing_subscriber::EnvFilter::try_new(format!("rmcp=error,{level},{ASIDES}={asides},{LOCAL_TIMES}={local}"))
+            .unwrap_or_default();
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
     let format = std::env::var("TOOLHOST_LOG_FORMAT").unwrap_or_default();
     // Only a second call could fail, and there is one.

@@ -123,6 +123,9 @@ pub(crate) struct Settings {
     /// Print answers, questions and errors only
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
+    /// Times as RFC 3339 in UTC, also at a terminal, where they are else those of its clock
+    #[arg(long, global = true)]
+    pub(crate) utc: bool,
     /// A place made for once, which nobody will miss.
     #[arg(skip)]
     passing: bool,
@@ -361,6 +364,7 @@ impl Settings {
             color: self.color,
             verbose: self.verbose,
             quiet: self.quiet,
+            utc: self.utc,
             passing: self.passing,
             stays_here: self.stays_here,
         }
@@ -441,6 +445,7 @@ impl Settings {
             color: self.color,
             verbose: self.verbose,
             quiet: self.quiet,
+            utc: self.utc,
             passing: true,
             stays_here: true,
         }

@@ -42,8 +42,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
                     .iter()
                     .map(|permit| {
                         let state = match (&permit.revoked_by, permit.revoked_at_ms) {
-                            (Some(by), Some(at)) => format!("revoked by {by}, {}", print::time(at)),
-                            _ => format!("until {}", print::time(permit.expires_at_ms)),
+                            (Some(by), Some(at)) => format!("revoked by {by}, {}", print::local_time(at)),
+                            _ => format!("until {}", print::local_time(permit.expires_at_ms)),
                         };
                         let conditions = serde_json::from_value(permit.conditions.clone()).unwrap_or_default();
                         vec![

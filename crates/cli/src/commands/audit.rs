@@ -270,7 +270,7 @@ fn one_line(row: &Row) -> String {
     format!(
         "{:>6}  {}  {:<16} {state}{exit}{took} {id}{arguments}",
         row.seq,
-        print::time(row.at_ms),
+        print::local_time(row.at_ms),
         print::tool_name(&row.tool)
     )
 }

@@ -189,7 +189,7 @@ fn list(lines: &[ChangeSetLine], json: bool) -> anyhow::Result<ExitCode> {
                 if !line.based_on.is_empty() {
                     status += &format!(" on {}", line.based_on.join(", "));
                 }
-                vec![id, status, print::visible_line(&line.by), print::time(line.created_at_ms), objects]
+                vec![id, status, print::visible_line(&line.by), print::local_time(line.created_at_ms), objects]
             })
             .collect();
         print::table(&["id", "status", "by", "staged", "objects"], &rows);
@@ -226,7 +226,7 @@ fn history(deeds: &[Deed], json: bool) -> anyhow::Result<ExitCode> {
                 deed.moment.to_string(),
                 deed.kind.clone(),
                 print::visible_line(&deed.by),
-                print::time(deed.created_at_ms),
+                print::local_time(deed.created_at_ms),
                 what,
                 files,
             ]

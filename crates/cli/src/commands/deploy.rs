@@ -127,7 +127,7 @@ async fn run_one(
                         let state = serde_json::to_value(one.state).unwrap_or_default();
                         vec![
                             one.id.clone(),
-                            print::time(one.at_ms),
+                            print::local_time(one.at_ms),
                             print::visible_line(&one.who),
                             state.as_str().unwrap_or_default().to_owned(),
                             one.new.to_string(),

@@ -162,7 +162,7 @@ impl Here {
         }
         let user = print::visible_line(&login.user);
         if is_shared {
-            let (until, used) = (print::time(expires), print::time(used));
+            let (until, used) = (print::local_time(expires), print::local_time(used));
             print::line(format_args!("signed in to {place} as {user} until {until}, last used {used}"));
         } else {
             print::line(format_args!("{place} is on this machine: you are its user {user}, without a login"));

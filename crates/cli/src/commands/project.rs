@@ -67,7 +67,7 @@ async fn list(settings: &Settings) -> anyhow::Result<ExitCode> {
             None if found.is_there() => String::new(),
             None => "gone: `toolhost project move`".to_owned(),
         };
-        let last = found.last_ms.map(print::time).unwrap_or_default();
+        let last = found.last_ms.map(print::local_time).unwrap_or_default();
         vec![print::cell(&found.name), last, print::cell(&found.root.display().to_string()), print::cell(&state)]
     };
     print::table(&["name", "last call", "folder", ""], &found.iter().map(row).collect::<Vec<_>>());

@@ -287,7 +287,7 @@ fn row(ask: &AskSummary) -> Vec<String> {
         print::cell(&state(ask.state, ask.said.as_deref(), ask.answered_by.as_deref())),
         print::cell(&ask.persona),
         print::cell(&ask.tool),
-        print::time(ask.expires_at_ms),
+        print::local_time(ask.expires_at_ms),
         print::cell(&print::first_line(&ask.summary)),
     ]
 }

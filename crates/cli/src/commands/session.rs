@@ -5,20 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use toolhost::{Connection, Need, iterations_default};
+use toolhost::{Connection, Need};
 use toolhost_agent::session::{AnswerForm, CallStep, CallSummary, Opening, Watch, replay};
 use toolhost_contract::Signal;
 use toolhost_store::{Role, SessionRow, SessionState, Sessions, StepRow};
 
+use super::run::LimitFlags;
+use super::run::again;
 use super::run::live::{Lines, Live};
-use super::run::{LimitFlags, ended};
-use super::run::{conduct, talk};
-use crate::hosting::key_of;
-use crate::print::{self, BAD, DIM, GOOD, WARN, cell, paint, visible_line};
+use crate::print::{self, BAD, DIM, GOOD, WARN, cell, paint};
 use crate::selection::{Column, Selection};
 use crate::settings::Settings;
-use crate::traces::Tracing;
-use crate::{Usage, model, personas, wire};
+use crate::wire;
 
 /// Steps read at once.
 const PAGE: i64 = 200;
@@ -87,7 +85,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         Action::Resume { id, message, model, limits } => {
             let nothing = "a message that says nothing: leave it out to go on as it was";
             let message = message.as_deref().map(|message| super::run::said(message, nothing)).transpose()?;
-            resume(settings, &id, message, model, &limits).await
+            again::resume(settings, &id, message, model, &limits).await
         }
         Action::List { limit, selection } => list(settings, limit, &selection).await,
         Action::Show { id } => show(settings, &id).await,
@@ -148,7 +146,7 @@ fn row(found: &SessionRow) -> Vec<String> {
         number("turns").to_string(),
         number("inputTokens").saturating_add(number("outputTokens")).to_string(),
         cost.map_or_else(|| "-".to_owned(), |cost| format!("${cost:.4}")),
-        print::time(found.updated_at_ms),
+        print::local_time(found.updated_at_ms),
         cell(&found.model),
         cell(&found.title),
     ]
@@ -233,50 +231,6 @@ async fn fork(settings: &Settings, id: &str, at: Option<u32>) -> anyhow::Result<
     }
     place.connection.close().await?;
     Ok(ExitCode::SUCCESS)
-}
-
-pub(super) async fn resume(
-    settings: &Settings,
-    id: &str,
-    mut message: Option<String>,
-    other_model: Option<String>,
-    flags: &LimitFlags,
-) -> anyhow::Result<ExitCode> {
-    let mut talks = false;
-    let tracing = Tracing::start();
-    let resolved = settings.resolve()?;
-    let host = wire::open_observed(&resolved, Need::Writing, &tracing.observers(None)).await?;
-    let (project, user) = (host.connection().project().id, host.connection().user().id);
-    let id = &host.store().sessions().meant(project, user, id).await?.id;
-    let found = host.resumable(id).await?;
-    let person = conduct::person(&host);
-    let is_done = found.state == SessionState::Done;
-    if is_done && message.is_none() {
-        let Some(terminal) = person.as_ref().filter(|_| !settings.json) else {
-            return Err(Usage::error(format!(
-                "{id} has given its answer; say what comes next: session resume {id} \"…\""
-            )));
-        };
-        print::aside(paint(DIM, format_args!("session {id} has given its answer to: {}", visible_line(&found.title))));
-        message = talk::next_message(terminal).await;
-        if message.is_none() {
-            host.close().await?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        talks = true;
-    }
-    let model = model::open(&settings.models_of(&key_of(&resolved))?, Some(&other_model.unwrap_or(found.model)))?;
-    let session = host.resume(id, &model).await.map_err(personas::told)?;
-    let limits = flags.limits(iterations_default(&session.opening().answer));
-    let session = session.with_limits(limits);
-    let conducted = match &person {
-        Some(terminal) if talks => talk::talk(&host, &session, message, terminal).await,
-        _ => conduct::run(&host, session, message, settings.json, person).await,
-    };
-    let closed = host.close().await;
-    tracing.close().await;
-    closed?;
-    Ok(ended(&conducted?))
 }
 
 /// A session as it went, and as it goes on.

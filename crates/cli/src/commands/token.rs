@@ -167,9 +167,9 @@ fn list(tokens: &[Token], json: bool) -> anyhow::Result<()> {
         .iter()
         .map(|token| {
             let holds = match token.revoked_at_ms {
-                Some(at) => format!("revoked {}", print::time(at)),
-                None if token.is_valid_at(now) => format!("until {}", print::time(token.expires_at_ms)),
-                None => format!("ended {}", print::time(token.expires_at_ms)),
+                Some(at) => format!("revoked {}", print::local_time(at)),
+                None if token.is_valid_at(now) => format!("until {}", print::local_time(token.expires_at_ms)),
+                None => format!("ended {}", print::local_time(token.expires_at_ms)),
             };
             vec![
                 token.id.clone(),
@@ -178,7 +178,7 @@ fn list(tokens: &[Token], json: bool) -> anyhow::Result<()> {
                 print::visible_line(&token.profiles.join(" ")),
                 token.scopes.join(" "),
                 holds,
-                token.last_used_at_ms.map_or_else(|| "never".to_owned(), print::time),
+                token.last_used_at_ms.map_or_else(|| "never".to_owned(), print::local_time),
             ]
         })
         .collect();

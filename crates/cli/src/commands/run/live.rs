@@ -249,12 +249,12 @@ impl Inner {
             }
             None => (name(tool), brief(arguments)),
         };
-        let colon = if told.is_empty() { "" } else { ":" };
+        let told = if told.is_empty() { told } else { format!(": {told}") };
         let written = known.filter(|known| known.facts.trace == Trace::Files).and_then(|_| arguments.get("content"));
         let content = written.and_then(Value::as_str).map(str::to_owned);
-        print::aside(format_args!("{} {}{colon} {told}", paint(DIM, "->"), paint(BOLD, &title)));
+        print::aside(format_args!("{} {}{told}", paint(DIM, "->"), paint(BOLD, &title)));
         if self.running.len() < RUNNING_MAX {
-            let told = format!("{title}{colon} {told}");
+            let told = format!("{title}{told}");
             let (step, since) = (step.to_owned(), Instant::now());
             self.running.push_back(Running { step, told, since, output: None, content });
         }

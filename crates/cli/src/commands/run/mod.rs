@@ -1,9 +1,10 @@
 //! `toolhost run`: the agent's loop in this terminal, live.
 
+pub(super) mod again;
 pub(super) mod conduct;
 pub(super) mod live;
 mod status;
-pub(super) mod talk;
+mod talk;
 
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -132,7 +133,7 @@ fn dollars(text: &str) -> Result<f64, String> {
 pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitCode> {
     let goal = args.goal.as_deref().map(|goal| said(goal, "say what to do, in words")).transpose()?;
     if args.is_continued {
-        return super::session::resume(settings, LAST, goal, args.model, &args.limits).await;
+        return again::resume(settings, LAST, goal, args.model, &args.limits).await;
     }
     if goal.is_none() && (settings.json || !terminal::is_there()) {
         return Err(Usage::error(
