@@ -247,6 +247,7 @@ impl ToolHost {
             allow_write: self.effect(tool).may_change(),
             duration_ms: 0,
             read: Vec::new(),
+            edited: None,
             fence: self.gate.fence().await.to_owned(),
         }
     }

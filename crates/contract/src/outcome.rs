@@ -90,6 +90,9 @@ pub struct Meta {
     /// How arguments were read that were not written as the tool takes them, such as "`file_path` as `path`".
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
+    /// What a person changed in the arguments before they allowed the call, such as "`command` is `make test`".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<String>,
 }
 
 /// SHA-256 of the canonical JSON of the workflow and of the object itself.

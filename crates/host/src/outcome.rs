@@ -50,6 +50,7 @@ impl Gate {
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             fence: fence.to_owned(),
             read: record.read.iter().map(|note| self.without_secrets(note)).collect(),
+            edited: record.edited.as_deref().map(|edited| self.without_secrets(edited)),
         };
         let mut outcome = match result {
             Ok(Success { mut data, mut text, mut attachments, revision, workflow }) => {
@@ -69,11 +70,16 @@ impl Gate {
             }
             Err(error) => self.failure(call, meta, error),
         };
-        if !outcome.meta.read.is_empty() {
+        let edited =
+            outcome.meta.edited.as_ref().map(|edited| {
+                format!("[a person changed the arguments of this call before they allowed it: {edited}]")
+            });
+        let read = (!outcome.meta.read.is_empty()).then(|| note(&outcome.meta.read));
+        for note in edited.into_iter().chain(read) {
             let text = &mut outcome.text;
             let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
             text.push_str(gap);
-            text.push_str(&note(&outcome.meta.read));
+            text.push_str(&note);
         }
         outcome
     }

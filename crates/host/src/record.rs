@@ -19,6 +19,8 @@ pub(crate) struct Record {
     pub(crate) arguments: Value,
     /// How the arguments were read, where they were not written as the tool takes them.
     pub(crate) read: Vec<String>,
+    /// What a person changed in the arguments before they allowed the call.
+    pub(crate) edited: Option<String>,
     pub(crate) digest: Option<String>,
     pub(crate) decision: Option<Value>,
     /// What the call leaves behind by which its end can be decided.
@@ -53,6 +55,7 @@ impl Record {
             effect,
             arguments: Value::Null,
             read: Vec::new(),
+            edited: None,
             digest: None,
             decision: None,
             trace: Trace::None,

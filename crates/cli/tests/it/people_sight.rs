@@ -120,8 +120,12 @@ async fn edited_arguments_that_a_rule_denies_are_refused_while_they_can_be_corre
     }
     let decided = program.run(&["review", "decide", "ask-1", "--edit", &edit("b.txt")]);
     assert_eq!(decided.code, Some(0), "{decided:?}");
-    let done = host.call("approval_wait", json!({ "approvalId": "ask-1" })).await["structuredContent"].clone();
+    let answer = host.call("approval_wait", json!({ "approvalId": "ask-1" })).await;
+    let done = &answer["structuredContent"];
     assert_eq!(done["data"]["status"], "finished", "{done}");
+    for told in [&answer["content"][0]["text"], done] {
+        assert!(told.to_string().contains("a person changed the arguments of this call"), "the agent is told: {answer}");
+    }
     assert_eq!((workspace.read("b.txt").as_str(), workspace.has("kept/b.txt")), ("b", false));
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolhost_contract::workspace::Executor;
-use toolhost_contract::{Answer, ToolError};
+use toolhost_contract::{Answer, ToolError, visible_line};
 
 use crate::profile::Profiles;
 use crate::registry::Registry;
@@ -35,5 +35,53 @@ impl EditRules {
         // A profile that another host has is that host's to apply.
         let Ok(profile) = self.profiles.get(&shown.profile) else { return tool.check(arguments) };
         profile.check_denied(tool, arguments.clone(), self.workspace.as_deref()).await
+    }
+}
+
+/// Characters of one argument that the caller is told a person has changed.
+const CHANGED_CHARS_MAX: usize = 200;
+
+/// What a person made of a call's arguments: each that is another now, and the names of those that are gone. `kept`: what they are now as
+/// the audit keeps it, without secrets.
+pub(super) fn changed(before: &Value, now: &Value, kept: &Value) -> String {
+    let empty = serde_json::Map::new();
+    let (before, now) = (before.as_object().unwrap_or(&empty), now.as_object().unwrap_or(&empty));
+    let other = now.iter().filter(|(name, value)| before.get(*name) != Some(value)).map(|(name, _)| {
+        let value = match &kept[name] {
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        };
+        let mut shown: String = value.chars().take(CHANGED_CHARS_MAX).collect();
+        if shown.len() < value.len() {
+            shown.push('…');
+        }
+        format!("`{name}` is `{}`", visible_line(&shown))
+    });
+    let gone = before.keys().filter(|name| !now.contains_key(*name)).map(|name| format!("`{name}` is left out"));
+    let all: Vec<String> = other.chain(gone).collect();
+    if all.is_empty() { "nothing of them is another".to_owned() } else { all.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Value, changed};
+
+    #[test]
+    fn what_is_another_is_named_and_what_stayed_is_not() {
+        let before = json!({ "command": "rm -rf build", "cwd": "a", "timeoutMs": 5 });
+        let changed = |now: &Value| changed(&before, now, now);
+        assert_eq!(
+            changed(&json!({ "command": "make\nclean", "cwd": "a" })),
+            "`command` is `make\\u{a}clean`, `timeoutMs` is left out"
+        );
+        assert_eq!(changed(&before), "nothing of them is another");
+        assert!(changed(&json!({ "command": "x".repeat(300) })).contains(&format!("{}…`", "x".repeat(200))));
+        let kept = json!({ "command": "[redacted]" });
+        assert_eq!(
+            super::changed(&before, &json!({ "command": "key", "cwd": "a", "timeoutMs": 5 }), &kept),
+            "`command` is `[redacted]`"
+        );
     }
 }

@@ -207,6 +207,8 @@ impl<'c> AskedCall<'c> {
             Ok(arguments) => {
                 self.record.arguments = keepable(&arguments.json, &config.redactor, config.limits.audit_string_bytes);
                 self.record.digest = Some(digest(&self.case.tool.info, &arguments.json, self.case.call)?);
+                self.record.edited =
+                    Some(edits::changed(&self.arguments.json, &arguments.json, &self.record.arguments));
                 self.arguments = arguments;
                 self.approved = None;
                 Ok(AskEvent::EditAccepted)

@@ -80,6 +80,9 @@ async fn edited_arguments_run_instead_and_pass_every_check_anew() {
     let house_ok = builder.person(edited(json!({ "text": "y" }))).build().await;
     let outcome = house_ok.call("probe.send", json!({ "text": "x" })).await;
     assert_eq!((outcome.ok, watched.runs()), (true, 1));
+    assert_eq!(outcome.meta.edited.as_deref(), Some("`text` is `y`"));
+    let told = "[a person changed the arguments of this call before they allowed it: `text` is `y`]";
+    assert!(outcome.text.ends_with(told), "{}", outcome.text);
     let rows = house_ok.rows().await;
     assert_eq!((&rows[1]["event"], &rows[1]["arguments"]), (&json!("started"), &json!({ "text": "y" })));
     assert_ne!(rows[1]["digest"], rows[0]["digest"], "what ran is not what was asked");
