@@ -91,7 +91,7 @@ impl Program {
         let line = words.map(quoted).collect::<Vec<_>>().join(" ");
         let line = format!("stty rows 40 cols {columns}; {}", around.replace("{}", &line));
         let mut terminal = Command::new("script");
-        terminal.args(["-q", "-c", &line, "/dev/null"]).current_dir("/var/tmp").env_clear().env("TERM", "xterm");
+        terminal.args(["-q", "-e", "-c", &line, "/dev/null"]).current_dir("/var/tmp").env_clear().env("TERM", "xterm");
         terminal.envs(self.variables.iter().map(|(name, value)| (name, value))).env("NO_COLOR", "1");
         terminal
     }

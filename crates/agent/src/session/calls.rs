@@ -1,6 +1,6 @@
 //! The calls of one turn: reads at once, everything else in order, each once.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -211,12 +211,14 @@ impl Run<'_> {
         }
         self.watch.event(&Event::CallStarted { step: step.clone(), tool: tool.clone(), arguments: arguments.clone() });
         let began = self.session.clock.monotonic();
-        let progress = Arc::new(CallProgress { step: step.clone(), watch: Arc::clone(self.watch) });
-        let outcome = self.host.call(id.clone(), &tool, arguments, &self.stop.calls, Some(progress)).await;
+        let progress = Arc::new(CallProgress::new(step.clone(), Arc::clone(self.watch)));
+        let told = Some(Arc::<CallProgress>::clone(&progress) as _);
+        let mut outcome = self.host.call(id.clone(), &tool, arguments, &self.stop.calls, told).await;
         if self.is_unsaid(&id, &tool, &outcome).await? {
             // Whoever resumes the session asks for it again, and finds the same ask.
             self.stop.check()?;
         }
+        progress.keep_output(&mut outcome);
         let ms = millis(self.session.clock.monotonic().saturating_sub(began));
         let error = outcome.error.as_ref().map(|error| error.code);
         let content = match broken {
@@ -304,11 +306,31 @@ impl Run<'_> {
 struct CallProgress {
     step: String,
     watch: Arc<dyn Watch>,
+    /// The end of what a command has printed.
+    output: Mutex<Option<String>>,
+}
+
+impl CallProgress {
+    fn new(step: String, watch: Arc<dyn Watch>) -> Self {
+        Self { step, watch, output: Mutex::default() }
+    }
+
+    /// A call that somebody has ended says what its command had printed by then.
+    fn keep_output(&self, outcome: &mut Outcome) {
+        let Some(error) = outcome.error.as_mut().filter(|error| error.kind == ErrorKind::Cancelled) else { return };
+        let Some(output) = self.output.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let had = format!("\nThe end of what it had printed by then:\n{output}");
+        error.message.push_str(&had);
+        outcome.text.push_str(&had);
+    }
 }
 
 impl ProgressSink for CallProgress {
     fn report(&self, progress: Progress) {
         let Progress { message, output, .. } = progress;
+        if output.is_some() {
+            self.output.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&output);
+        }
         self.watch.event(&Event::CallProgress { step: self.step.clone(), message, output });
     }
 }

@@ -124,7 +124,10 @@ async fn edited_arguments_that_a_rule_denies_are_refused_while_they_can_be_corre
     let done = &answer["structuredContent"];
     assert_eq!(done["data"]["status"], "finished", "{done}");
     for told in [&answer["content"][0]["text"], done] {
-        assert!(told.to_string().contains("a person changed the arguments of this call"), "the agent is told: {answer}");
+        assert!(
+            told.to_string().contains("a person changed the arguments of this call"),
+            "the agent is told: {answer}"
+        );
     }
     assert_eq!((workspace.read("b.txt").as_str(), workspace.has("kept/b.txt")), ("b", false));
 }

@@ -230,3 +230,24 @@ fn what_a_session_does_is_drawn_below_and_goes_away() {
         assert!(shown.contains("done") && !shown.contains('\u{1b}'), "{around}: {shown:?}");
     }
 }
+
+#[test]
+fn ctrl_c_ends_the_call_and_what_its_command_had_printed_is_kept() {
+    let workspace = TempWorkspace::new();
+    let slow = "echo 'printed before'; while :; do :; done";
+    let (program, model) = playing(
+        &workspace,
+        &json!([
+            { "calls": [call("bash", &json!({ "command": slow }))] },
+            { "expect": { "tool": "bash", "contains": "printed before", "failed": true }, "text": "it was there" },
+        ]),
+    );
+    let mut person = Typist::of(&program, &["run", "go", "--model", &model]);
+    person.sees("| printed before");
+    person.types("\u{3}");
+    person.sees("ending the call under way and pausing");
+    person.sees("paused");
+    assert_eq!(person.leaves(), Some(1));
+    let on = program.run(&["run", "--continue"]);
+    assert!(on.code == Some(0) && on.stdout.ends_with("it was there\n"), "{on:?}");
+}
