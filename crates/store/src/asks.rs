@@ -239,10 +239,11 @@ impl Asks {
         let field = |column: &str, field: &str| self.db.json_field(column, field);
         format!(
             "number, kind, state, tool, session_id, answered_by, created_at_ms, expires_at_ms, {} AS persona,
-             substr({}, 1, {SUMMARY_CHARS_MAX}) AS summary, {} AS said",
+             CASE WHEN length({summary}) > {SUMMARY_CHARS_MAX} THEN substr({summary}, 1, {SUMMARY_CHARS_MAX}) || ' …'
+             ELSE {summary} END AS summary, {} AS said",
             field("shown", "persona"),
-            field("shown", "summary"),
             field("answer", "say"),
+            summary = field("shown", "summary"),
         )
     }
 

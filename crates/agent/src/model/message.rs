@@ -128,7 +128,7 @@ pub enum Stop {
 
 /// Tokens of a reply, or the sum of several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Usage {
     /// All that was sent, cached or not.
     pub input_tokens: u64,
@@ -139,7 +139,7 @@ pub struct Usage {
     /// All that came, thoughts included.
     pub output_tokens: u64,
     /// Counted here, all of it or some: a server did not say.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }
 

@@ -142,6 +142,11 @@ pub(super) fn show(outcome: &Outcome, json: bool) -> anyhow::Result<()> {
         print::answer(text);
         if let Some(id) = outcome.data.get("approvalId").and_then(Value::as_str).filter(|_| is_pending(outcome)) {
             print::aside(format_args!("{} toolhost review decide {id}", print::paint(print::DIM, "answer it with")));
+            let fetch = format_args!("toolhost call approval.wait '{{\"approvalId\": \"{id}\"}}'");
+            print::aside(format_args!(
+                "{} {fetch}",
+                print::paint(print::DIM, "then run it and see what comes of it with")
+            ));
         }
     } else {
         print::note(format_args!("{} {}", print::paint(print::BAD, "error:"), print::visible(&outcome.text)));
