@@ -308,6 +308,27 @@ async fn a_person_sees_the_whole_effect_and_allows_it() {
 }
 
 #[tokio::test]
+async fn an_answer_that_no_call_used_is_told_as_one_and_not_as_silence() {
+    let (rig, token, unused) = asked(json!({ "path": "asked.txt", "content": "x" })).await;
+    let silent = rig.call(&token, "file.write", json!({ "path": "other.txt", "content": "x" })).await;
+    let silent = silent.json()["data"]["approvalId"].as_str().unwrap().to_owned();
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let path = format!("/asks/p0/{unused}");
+    let digest = digest(&browser.get(&path).await);
+    assert_eq!(browser.post(&path, &form(&[("decision", "allow"), ("digest", &digest)])).await.status, 303);
+    rig.advance(4 * 3_600_000);
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let page = browser.get(&path).await.body;
+    assert!(page.contains("local said: allow. The answer expired before a call used it."), "{page}");
+    let inbox = browser.get("/").await.body;
+    assert!(inbox.contains("allow, by local; expired before it was used"), "{inbox}");
+    let page = browser.get(&format!("/asks/p0/{silent}")).await.body;
+    assert!(page.contains("Expired: nobody answered in time."), "{page}");
+    let late = rig.call(&rig.token(&["call"]).await, "approval.wait", json!({ "approvalId": unused })).await.body;
+    assert!(!late.contains("nobody"), "{late}");
+}
+
+#[tokio::test]
 async fn a_no_needs_a_reason_and_what_was_typed_is_kept() {
     let (rig, token, ask) = asked(json!({ "path": "asked.txt", "content": "x" })).await;
     let browser = Browser::signed_in(&rig, USER_NAME).await;

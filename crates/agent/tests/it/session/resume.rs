@@ -154,10 +154,12 @@ async fn a_yes_is_for_the_session_that_asked_whenever_it_goes_on() {
 async fn a_yes_for_one(house: &House) {
     let write = json!({ "tool": "file_write", "arguments": { "path": "new.txt", "content": "new" } });
     let wait = json!({ "tool": "approval_wait", "arguments": { "approvalId": "ask-1", "timeoutMs": 0 } });
-    let model =
-        script(&json!([{ "calls": [write] }, { "text": "It waits." }, { "calls": [wait] }, { "text": "Written." }]));
-    let asks = Sitting::new(house, "developer");
-    assert_eq!(asks.play(&model, &work("write")).await.status, Status::Completed);
+    let model = script(&json!([{ "calls": [write] }, { "calls": [wait] }, { "text": "Written." }]));
+    let mut asks = Sitting::new(house, "developer");
+    // One that has given its answer asks nobody any more; this one waits at a limit.
+    asks.limits.max_iterations = 1;
+    assert_eq!(asks.play(&model, &work("write")).await.status, Status::Limited);
+    asks.limits.max_iterations = 9;
     let decision = Decision { answer: Allowed::Allow, rule: None };
     house.gate.queue().decide(&house.owner(), 1, decision, "test").await.unwrap();
     let other = Sitting::new(house, "developer");
@@ -166,7 +168,7 @@ async fn a_yes_for_one(house: &House) {
     let told = other.contents().await[0].1["content"].as_str().unwrap().to_owned();
     assert!(told.contains("no `ask-1` of yours") && !house.workspace.has("new.txt"), "{told}");
     let held = asks.hold().await;
-    held.say(&step::say(2, 0), json!({ "text": "It is allowed." })).await.unwrap();
+    held.say(&step::say(1, 0), json!({ "text": "It is allowed." })).await.unwrap();
     let result = asks.go_on_with(&held, &model).await;
     assert_eq!((result.status, house.workspace.read("new.txt").as_str()), (Status::Completed, "new"), "{result:?}");
 }
@@ -310,11 +312,13 @@ async fn a_question_that_was_open_when_the_host_died_is_found_again_with_its_ans
     let house = HouseBuilder::of(toolhost::tools).asking(asking).build().await;
     let question = json!({ "question": "May the old API go?", "kind": "yes_no" });
     let model = script(&json!([
-        { "calls": [{ "tool": "human_ask", "arguments": question }] }, { "text": "Asked." }, { "text": "not asked" },
-        { "text": "It may." },
+        { "calls": [{ "tool": "human_ask", "arguments": question }] }, { "text": "not asked" }, { "text": "It may." },
     ]));
-    let sitting = Sitting::new(&house, "planner");
-    assert_eq!(sitting.play(&model, &work("ask")).await.status, Status::Completed);
+    let mut sitting = Sitting::new(&house, "planner");
+    // A session that has its answer asks nobody any more; one that a limit stopped does.
+    sitting.limits.max_iterations = 1;
+    assert_eq!(sitting.play(&model, &work("ask")).await.status, Status::Limited);
+    sitting.limits.max_iterations = 9;
     let decision = Decision { answer: Allowed::Yes, rule: None };
     house.gate.queue().decide(&house.owner(), 1, decision, "test").await.unwrap();
     // The same question in a turn whose host died before it had the answer.
@@ -324,7 +328,7 @@ async fn a_question_that_was_open_when_the_host_died_is_found_again_with_its_ans
     said.call_ids = vec![dead.clone()];
     let held = sitting.hold().await;
     held.say(&step::say(2, 0), json!({ "text": "Ask again." })).await.unwrap();
-    held.keep(&step::turn(2), serde_json::to_value(&said).unwrap(), None).await.unwrap();
+    held.keep(&step::turn(1), serde_json::to_value(&said).unwrap(), None).await.unwrap();
     held.settle().await.unwrap();
     drop(held);
     sitting.noted(("human.ask", Effect::Asks), Row::Started, &dead, None).await;

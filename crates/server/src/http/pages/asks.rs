@@ -14,7 +14,7 @@ use toolhost_contract::{Approval, Call, CallerKind, Effect, ErrorKind, ToolError
 use toolhost_host::{
     Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Shown, Standing, ask_id, ask_number,
 };
-use toolhost_store::{Ask, AskKind, AskState, AskSummary};
+use toolhost_store::{Ask, AskEnd, AskKind, AskState, AskSummary};
 
 use super::super::told;
 use super::markdown::Markdown;
@@ -255,11 +255,15 @@ fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {
         && membership.approver
         && !asks_always(membership, &ask.tool);
     let said = said_word(ask.said.as_deref().unwrap_or_default());
-    let ended = match (ask.state, &ask.answered_by) {
-        (AskState::Open, _) => String::new(),
-        (AskState::Answered | AskState::Used, Some(by)) => format!("{said}, by {}", visible_line(by)),
-        (AskState::Expired, _) => "nobody answered in time".to_owned(),
-        _ => "withdrawn".to_owned(),
+    let by = visible_line(ask.answered_by.as_deref().unwrap_or("nobody"));
+    let ended = match ask.end() {
+        AskEnd::Open => String::new(),
+        AskEnd::Answered => format!("{said}, by {by}; not used yet"),
+        AskEnd::Used => format!("{said}, by {by}"),
+        AskEnd::Unused => format!("{said}, by {by}; expired before it was used"),
+        AskEnd::TakenBack => format!("{said}, by {by}; taken back"),
+        AskEnd::Unanswered => "nobody answered in time".to_owned(),
+        AskEnd::Withdrawn | AskEnd::SessionEnded(_) => "withdrawn".to_owned(),
     };
     Row {
         address: membership.address(&id),
@@ -462,14 +466,21 @@ impl Ended {
         let word = said_word(part("say").and_then(Value::as_str).unwrap_or("no answer"));
         let by = visible_line(ask.answered_by.as_deref().unwrap_or("nobody"));
         let outcome = |name: &str| ask.outcome.as_ref().and_then(|outcome| outcome.get(name)).and_then(Value::as_bool);
-        let said = match (ask.state, outcome("ok")) {
-            (AskState::Open, _) => return None,
-            (AskState::Answered, _) => format!("{by} said: {word}. The call has not used this answer."),
-            (AskState::Used, Some(true)) => format!("{by} said: {word}. The call has succeeded."),
-            (AskState::Used, Some(false)) => format!("{by} said: {word}. The call did not succeed."),
-            (AskState::Used, None) => format!("{by} said: {word}."),
-            (AskState::Withdrawn, _) => "Withdrawn: its caller no longer waits for an answer.".to_owned(),
-            (AskState::Expired, _) => "Expired: nobody answered in time.".to_owned(),
+        let said = match (ask.end(), outcome("ok")) {
+            (AskEnd::Open, _) => return None,
+            (AskEnd::Answered, _) => format!("{by} said: {word}. The call has not used this answer."),
+            (AskEnd::Used, Some(true)) => format!("{by} said: {word}. The call has succeeded."),
+            (AskEnd::Used, Some(false)) => format!("{by} said: {word}. The call did not succeed."),
+            (AskEnd::Used, None) => format!("{by} said: {word}."),
+            (AskEnd::TakenBack, _) => format!("{by} said: {word}. The answer was taken back before a call used it."),
+            (end @ (AskEnd::Withdrawn | AskEnd::SessionEnded(_)), _) if ask.answered_by.is_none() => {
+                format!("Withdrawn: {}.", end.why_withdrawn())
+            }
+            (end @ (AskEnd::Withdrawn | AskEnd::SessionEnded(_)), _) => {
+                format!("{by} said: {word}. No call used this answer: {}.", end.why_withdrawn())
+            }
+            (AskEnd::Unused, _) => format!("{by} said: {word}. The answer expired before a call used it."),
+            (AskEnd::Unanswered, _) => "Expired: nobody answered in time.".to_owned(),
         };
         let written = ["comment", "text"].into_iter().find_map(|name| part(name).and_then(Value::as_str));
         let text = match part("arguments") {
