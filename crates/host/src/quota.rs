@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
-use toolhost_contract::{Clock, ErrorKind, RETRY_AFTER_SECONDS, ToolError};
+use toolhost_contract::{Call, CallerKind, Clock, Effect, ErrorKind, RETRY_AFTER_SECONDS, ToolError, WORKBENCH_DOOR};
 use toolhost_store::{Quota, Quotas};
+
+use crate::registry::Registered;
 
 /// How long a quota that was read is believed.
 const QUOTA_TTL: Duration = Duration::from_secs(1);
@@ -98,6 +100,14 @@ impl QuotaKeeper {
         drop(left);
         Ok(Some(OpenCall(used)))
     }
+}
+
+/// Whether a call reads for a page that a person looks at. The quota bounds what agents and programs do with the project; with it used up,
+/// its people must still see what is going on. The server names the door itself, so no client can claim it, and a call that changes
+/// anything counts there, too. [`Quotas::ended`] leaves out the same calls.
+pub(crate) fn is_read_of_page(call: &Call, tool: &Registered) -> bool {
+    let caller = &call.caller;
+    caller.kind == CallerKind::Person && caller.door == WORKBENCH_DOOR && tool.info.facts.effect == Effect::Reads
 }
 
 fn too_often(most: u32, wait: Duration) -> ToolError {

@@ -22,7 +22,7 @@ use super::marks::{mark, without_marks};
 use super::past::Past;
 use super::route::{Made, Route, Wanted};
 use super::split::{SPLIT, Split, Splitter};
-use super::visitor::{Membership, PLACE, Visitor};
+use super::visitor::{Membership, PLACE, Visitor, heard_of_all};
 use super::{Place, page, see};
 use crate::http::by_person::Doer;
 
@@ -243,7 +243,8 @@ async fn inbox(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolError> {
     asks.sort_by_key(|row| (Reverse(row.risk.rank()), row.created_at_ms));
     ended.sort_by_key(|row| Reverse(row.created_at_ms));
     ended.truncate(usize::try_from(ENDED_MAX).unwrap_or(usize::MAX));
-    let place = Place { live: ASKS, ..visitor.place() };
+    let heard = heard_of_all(&memberships);
+    let place = Place { live: ASKS, heard: &heard, ..visitor.place() };
     let (is_member, can_select) = (!memberships.is_empty(), asks.iter().any(|row| row.field.is_some()));
     Ok(page(StatusCode::OK, &InboxPage { place, is_member, asks, can_select, more, ended, is_one_closed }))
 }

@@ -14,6 +14,7 @@ mod clients;
 mod deploys;
 mod files;
 mod forms;
+mod heard;
 mod live;
 mod markdown;
 mod marks;
@@ -108,9 +109,16 @@ struct Place<'a> {
     /// Which changes of the project, or of all projects where it is about none, make the page fetch itself again: words of
     /// [`Told::kinds`](super::told::Told), separated by blanks. A page that shows what somebody has typed has none.
     live: &'static str,
+    /// Where the projects stood of which the page tells, of a page that is about none in particular.
+    heard: &'a str,
 }
 
 impl<'a> Place<'a> {
+    /// What the stream of the page begins after.
+    fn heard(&self) -> &str {
+        self.project.map_or(self.heard, |membership| &*membership.heard)
+    }
+
     /// A page that is about no project.
     fn of(user: Option<&'a str>) -> Self {
         Self { user, ..Self::default() }

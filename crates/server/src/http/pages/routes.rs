@@ -216,7 +216,11 @@ impl Pages {
                 let visitor = Visitor { login: &login, projects: &*self.projects, clock: &*self.clock, terminals };
                 let parts = (self.door.logins(), &self.streams, &*self.ends);
                 let life = self.life.clone();
-                listen(&visitor, request.headers(), parts, life).await.unwrap_or_else(|error| failed(&error, None))
+                let query = query_of(request.uri().query().unwrap_or_default()).unwrap_or_default();
+                let made = query.get("heard").map(String::as_str).unwrap_or_default();
+                listen(&visitor, (request.headers(), made), parts, life)
+                    .await
+                    .unwrap_or_else(|error| failed(&error, None))
             }
             Ok(None) => {
                 let error = ToolError::new(ErrorKind::Permission, "You are not signed in.");
