@@ -32,7 +32,7 @@ use crate::people::{CallPeople, RunStoredCall};
 use crate::policy::{Decide, Verdict};
 use crate::profile::{Profile, Profiles};
 use crate::queue::{Queue, rule_id};
-use crate::quota::{QuotaKeeper, is_read_of_page};
+use crate::quota::QuotaKeeper;
 use crate::record::{Record, for_asker, is_pending, keepable};
 use crate::registry::{Registered, Registry};
 use crate::undo::{Logged, made};
@@ -367,10 +367,7 @@ impl Gate {
 
         // 5. Limits
         let session = call.scope.session_id.as_deref().unwrap_or("");
-        let _open = match is_read_of_page(call, tool) {
-            true => None,
-            false => self.state.quotas.admit(call.scope.project_id, !tool.waits()).await?,
-        };
+        let _open = self.state.quotas.admit_call(call, tool).await?;
         self.state.limiter.admit(session, resolved.alias, profile.limits)?;
 
         // 6. Policy

@@ -54,6 +54,17 @@ impl QuotaKeeper {
         Self { quotas, clock, projects: Mutex::default() }
     }
 
+    /// Admits a call, where the quota counts it.
+    ///
+    /// # Errors
+    /// The quota is used up, or cannot be read.
+    pub(crate) async fn admit_call(&self, call: &Call, tool: &Registered) -> Result<Option<OpenCall>, ToolError> {
+        if is_read_of_page(call, tool) {
+            return Ok(None);
+        }
+        self.admit(call.scope.project_id, !tool.waits()).await
+    }
+
     /// Admits a call of a project that the caller belongs to. `is_open`: whether it counts among the open ones. A call that only waits for
     /// others does not: they could be the ones that it would keep out.
     ///
@@ -105,7 +116,7 @@ impl QuotaKeeper {
 /// Whether a call reads for a page that a person looks at. The quota bounds what agents and programs do with the project; with it used up,
 /// its people must still see what is going on. The server names the door itself, so no client can claim it, and a call that changes
 /// anything counts there, too. [`Quotas::ended`] leaves out the same calls.
-pub(crate) fn is_read_of_page(call: &Call, tool: &Registered) -> bool {
+fn is_read_of_page(call: &Call, tool: &Registered) -> bool {
     let caller = &call.caller;
     caller.kind == CallerKind::Person && caller.door == WORKBENCH_DOOR && tool.info.facts.effect == Effect::Reads
 }

@@ -279,7 +279,11 @@
     found.replaceChildren(...(list ? [...list.childNodes].map((node) => document.importNode(node, true)) : []));
   };
 
-  palette?.addEventListener("input", search);
+  let typing = 0;
+  palette?.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(search, PAUSE);
+  });
   palette?.addEventListener("keydown", (event) => {
     const links = $$("a", found);
     const index = links.indexOf(document.activeElement);

@@ -269,3 +269,43 @@ async fn access_is_shown_to_members_and_tokens_to_owners_alone() {
         "{made:?}"
     );
 }
+
+#[tokio::test]
+async fn every_call_that_changed_files_is_found_and_a_deploy_without_a_target_says_what_to_set() {
+    let rig = Rig::one().await;
+    let token = rig.token(&["call"]).await;
+    rig.call(&token, "file.write", json!({ "path": "a.txt", "content": "one\n" })).await;
+    let edits = json!([{ "search": "one", "replace": "two" }]);
+    rig.call(&token, "file.edit", json!({ "path": "a.txt", "edits": edits })).await;
+    rig.call(&token, "ticket.create", json!({ "title": "no file" })).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let changes = browser.get("/projects/p0/files/changes").await.body;
+    assert!(changes.contains("href=\"/projects/p0/audit?files=on\""), "{changes}");
+    let found = browser.get("/projects/p0/audit?files=on").await.body;
+    assert!(found.contains("file.write") && found.contains("file.edit") && !found.contains("ticket.create"), "{found}");
+    let deploy = browser.get("/projects/p0/deploy").await.body;
+    assert!(deploy.contains("[deploy]") && !deploy.contains("ask the person"), "{deploy}");
+}
+
+#[tokio::test]
+async fn a_search_finds_records_and_sessions_of_the_person_s_projects_alone() {
+    let rig = Rig::start(vec![house(), house()], HttpLimits::default()).await;
+    let token = rig.token(&["call"]).await;
+    rig.call(&token, "ticket.create", json!({ "title": "Paint the quokka" })).await;
+    crate::session_pages::session(
+        &rig,
+        crate::session_pages::ID,
+        "Count quokkas",
+        &[],
+        toolhost_store::SessionState::Done,
+    )
+    .await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let found = browser.get("/search?q=quokka").await.body;
+    assert!(found.contains("Paint the quokka") && found.contains("/projects/p0/records/TKT%2D001\""), "{found}");
+    assert!(found.contains("Count quokkas") && found.contains("0123456789abcdef"), "{found}");
+    rig.houses[0].store.people().add_user("eve").await.unwrap();
+    let eve = Browser::signed_in(&rig, "eve").await;
+    let found = eve.get("/search?q=quokka").await.body;
+    assert!(!found.contains("Paint") && !found.contains("Count"), "{found}");
+}

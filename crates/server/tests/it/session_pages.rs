@@ -336,6 +336,10 @@ impl Work for Told {
     fn history<'a>(&'a self, _: &'a str) -> Done<'a, Vec<toolhost_builder::packages::Deed>> {
         unreachable!()
     }
+    fn undo_plan<'a>(&'a self, _: &'a str, _: i64) -> Done<'a, toolhost_builder::packages::UndoPlan> {
+        Box::pin(async { Err(ToolError::new(ErrorKind::NotFound, "no such thing")) })
+    }
+
     fn start<'a>(&'a self, user: &'a str, run: NewRun) -> Done<'a, SessionInfo> {
         Box::pin(async move {
             if run.model.as_deref() == Some("nope") {
@@ -432,6 +436,10 @@ async fn a_form_starts_a_session_and_keeps_what_was_typed_where_it_is_wrong() {
     {
         assert!(prefilled.body.contains(shown), "{shown}: {}", prefilled.body);
     }
+    // The models are offered, the usual one stands there, and any can be typed.
+    let offered =
+        prefilled.body.contains("<datalist id=\"model-offers\">") && prefilled.body.contains("list=\"model-offers\"");
+    assert!(offered, "{}", prefilled.body);
     for (typed, beside) in [
         (form(&[("goal", " "), ("ticket", "TKT-<1>")]), "id=\"goal-error\""),
         (form(&[("goal", "x"), ("ticket", "TKT-<1>"), ("profile", "nope")]), "id=\"profile-error\""),

@@ -16,13 +16,14 @@ use toolhost_host::{
 };
 use toolhost_store::{Ask, AskEnd, AskKind, AskState, AskSummary};
 
-use super::super::told;
+use super::super::{envelope, told};
 use super::markdown::Markdown;
 use super::marks::{mark, without_marks};
 use super::past::Past;
 use super::route::{Made, Route, Wanted};
 use super::split::{SPLIT, Split, Splitter};
 use super::visitor::{Membership, PLACE, Visitor, heard_of_all};
+use super::when::When;
 use super::{Place, page, see};
 use crate::http::by_person::Doer;
 
@@ -37,6 +38,8 @@ pub(super) const ASKS: &str = told::ASKS;
 const ASKS_AND_CALLS: &str = "asks calls";
 /// What the names of asks in the forms that take several begin with.
 pub(super) const FIELD: &str = "ask:";
+/// What the ids of the sessions of agents begin with.
+const SESSION_MARK: &str = "as_";
 /// The tool that runs a call which was allowed.
 const WAIT: &str = "approval.wait";
 /// Most asks of one project in the inbox.
@@ -132,6 +135,7 @@ struct AskPage<'a> {
     id: String,
     address: String,
     project: &'a str,
+    project_href: String,
     heading: &'static str,
     summary: String,
     who: String,
@@ -140,7 +144,8 @@ struct AskPage<'a> {
     tool: String,
     risk: Risk,
     left: String,
-    session: Option<String>,
+    /// The session that asks, and where it is.
+    session: Option<(String, Option<String>)>,
     round: i64,
     masked: usize,
     left_out: u64,
@@ -154,6 +159,9 @@ struct AskPage<'a> {
     part: usize,
     parts: usize,
     digest: String,
+    /// What a yes is bound to: the arguments exactly, and until when it can be used.
+    bound: String,
+    until: When,
     /// What it can be answered with, on this page by this person.
     can: Can,
     /// Empty where it runs as it is or not at all.
@@ -167,6 +175,8 @@ struct AskPage<'a> {
     /// What the rule would have allowed, where that was asked.
     past: Option<Past>,
     error: Option<String>,
+    /// The field that the error is about; empty for none.
+    error_at: &'static str,
     /// Whether the person may only look.
     only_looks: bool,
     /// Whether somebody else than the person has to allow it.
@@ -338,6 +348,28 @@ struct Tried {
     /// The arguments or the text of an edit.
     edited: Option<String>,
     error: Option<String>,
+    /// The field that the error is about; empty for none.
+    error_at: &'static str,
+}
+
+/// A session as an ask names it. Only sessions of agents have pages: others are what a client or a person calls itself.
+fn session_of(membership: &Membership, id: &str) -> (String, Option<String>) {
+    let is_agents = id.starts_with(SESSION_MARK);
+    (visible_line(id), is_agents.then(|| membership.path(&format!("sessions/{}", super::encoded(id)))))
+}
+
+/// The field that a wrong answer is about; empty where it is about none.
+fn field_of(word: &str, shown: &Shown, error: &ToolError, is_rule: bool) -> &'static str {
+    if error.kind != ErrorKind::Validation {
+        return "";
+    }
+    match (word, shown.kind) {
+        ("edit", AskKind::Approval) => "arguments",
+        ("edit", _) => "edited",
+        ("deny" | "feedback" | "answer", _) => "text",
+        ("allow", _) if is_rule => "hours",
+        _ => "",
+    }
 }
 
 pub(super) async fn found(membership: &Membership, id: &str) -> Result<(Ask, Shown), ToolError> {
@@ -389,6 +421,7 @@ async fn ask_page<'a>(
         id: ask_id(ask.number),
         address: membership.address(&ask_id(ask.number)),
         project: &membership.project.name,
+        project_href: membership.path("sessions"),
         heading: kind_word(shown.kind),
         summary: visible_line(
             &if shown.kind == AskKind::Review { &shown.title } else { &shown.summary }.replace('\n', " "),
@@ -399,7 +432,7 @@ async fn ask_page<'a>(
         tool: visible_line(&shown.tool),
         risk: Risk(shown.effect),
         left: visitor.time_left(ask.expires_at_ms),
-        session: ask.session_id.as_deref().map(visible_line),
+        session: ask.session_id.as_deref().map(|id| session_of(membership, id)),
         round: shown.round,
         masked: if shown.left_out > 0 { 0 } else { shown.masked },
         left_out: shown.left_out,
@@ -411,6 +444,8 @@ async fn ask_page<'a>(
         part,
         parts: parts.count(),
         digest: shown.digest(),
+        bound: visible_json(&serde_json::to_string_pretty(&shown.arguments).unwrap_or_default()),
+        until: When::on(ask.expires_at_ms),
         can: if is_open { Can::of(shown, is_last && may_allow) } else { Can::default() },
         // A mask in an argument would be written as it stands.
         arguments: if shown.editable && shown.masked == 0 { visible_json(&arguments) } else { String::new() },
@@ -421,6 +456,7 @@ async fn ask_page<'a>(
         past,
         needs_another: is_open && !may_allow,
         error: tried.error,
+        error_at: tried.error_at,
         only_looks: !membership.approver && ask.state == AskState::Open,
         ended: Ended::of(ask),
         next,
@@ -607,15 +643,16 @@ async fn decide(
         Err(error) if error.kind == ErrorKind::Internal => Err(error),
         Err(error) => {
             let (ask, shown) = found(membership, id).await?;
-            let status = super::super::envelope::status(&error);
-            let hint = error.hint.map(|hint| format!(" {hint}")).unwrap_or_default();
+            let status = envelope::status(&error);
+            let hint = error.hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
             let edited = match (word, shown.kind) {
                 ("edit", AskKind::Approval) => Some(field("arguments").to_owned()),
                 ("edit", _) => Some(field("edited").replace("\r\n", "\n")),
                 _ => None,
             };
+            let error_at = field_of(word, &shown, &error, field("rule") == "on");
             let error = Some(format!("{}.{hint}", error.message));
-            let tried = Tried { part: usize::MAX, text, edited, error, ..Tried::default() };
+            let tried = Tried { part: usize::MAX, text, edited, error, error_at, ..Tried::default() };
             Ok(page(status, &ask_page(visitor, membership, (&ask, &shown), tried).await?))
         }
     }

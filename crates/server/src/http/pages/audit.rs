@@ -55,6 +55,7 @@ struct AuditPage<'a> {
     hours: String,
     by: String,
     failed: bool,
+    files: bool,
     all: bool,
     /// Where calls that only read are among the rows, or are not.
     other: String,
@@ -194,6 +195,8 @@ struct Question {
     hours: String,
     by: String,
     failed: bool,
+    /// Only calls that changed files, and commands.
+    files: bool,
     /// Whether calls that only read are among the rows. They are most rows, and pages make some of them.
     all: bool,
 }
@@ -208,6 +211,7 @@ impl Question {
             hours: asked("hours"),
             by: asked("by"),
             failed: is_on("failed"),
+            files: is_on("files"),
             // Who names a tool wants all of its calls, and who looks for failures all of them.
             all: is_on("all") || is_on("failed") || !asked("tool").is_empty(),
         }
@@ -215,14 +219,14 @@ impl Question {
 
     fn is_all(&self) -> bool {
         let typed = [&self.tool, &self.session, &self.hours, &self.by];
-        typed.iter().all(|text| text.is_empty()) && !self.failed && self.all
+        typed.iter().all(|text| text.is_empty()) && !self.failed && !self.files && self.all
     }
 
     /// As the end of an address.
     fn written(&self) -> String {
         let typed = [("tool", &self.tool), ("session", &self.session), ("hours", &self.hours), ("by", &self.by)];
         let typed = typed.iter().map(|(name, text)| format!("&{name}={}", super::encoded(text)));
-        let flags = [("failed", self.failed), ("all", self.all)];
+        let flags = [("failed", self.failed), ("files", self.files), ("all", self.all)];
         let flags = flags.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| format!("&{name}=on"));
         typed.chain(flags).collect()
     }
@@ -248,6 +252,7 @@ impl Question {
             user,
             failed_only: self.failed,
             changes_only: !self.all,
+            files_only: self.files,
             since_ms,
             limit: i64::try_from(ROWS + 1).unwrap_or(i64::MAX),
             last: true,
@@ -298,7 +303,7 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             "{address}?{}",
             Question { all: !question.all, ..question.clone() }.written().trim_start_matches('&')
         );
-        let Question { failed, all, .. } = question;
+        let Question { failed, all, files, .. } = question;
         let [tool, session, hours, by] =
             [question.tool, question.session, question.hours, question.by].map(|typed| visible_line(&typed));
         let made = AuditPage {
@@ -311,6 +316,7 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             by,
             failed,
             all,
+            files,
             other,
             people,
             error,

@@ -10,11 +10,12 @@ use toolhost_store::Role;
 
 use super::asks::{Line, Parts};
 use super::calls::{items, number, sentence, text};
+use super::done::Done;
 use super::marks::{mark, without_marks};
 use super::route::{Made, Route, Wanted};
 use super::split::{SPLIT, Split};
 use super::visitor::{Membership, Visitor};
-use super::{Place, encoded, page, see};
+use super::{Place, encoded, page, see_done};
 use crate::http::envelope;
 
 /// The pages of this part.
@@ -284,7 +285,7 @@ fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         if let Some(form) = &wanted.form {
             let digest = form.get("digest").map(String::as_str).unwrap_or_default();
             match work.undo_files(user, call, digest).await {
-                Ok(()) => return Ok(see(&page_of_call)),
+                Ok(()) => return Ok(see_done(&page_of_call, Done::PutBack)),
                 Err(refused) if refused.kind == ErrorKind::Internal => return Err(refused),
                 Err(refused) => error = Some(refused),
             }

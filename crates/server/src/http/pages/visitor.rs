@@ -21,6 +21,8 @@ pub(crate) struct Visitor<'a> {
     pub(crate) projects: &'a dyn Projects,
     pub(crate) clock: &'a dyn Clock,
     pub(crate) terminals: Terminals,
+    /// What this person has just done by a form; empty for nothing.
+    pub(super) done: &'static str,
 }
 
 /// A project that the person is a member of.
@@ -56,7 +58,7 @@ impl Membership {
 
     /// Where a page of a section of the project is.
     pub(super) fn place<'a>(&'a self, visitor: &'a Visitor<'_>, section: &'static str) -> Place<'a> {
-        Place { project: Some(self), section, ..Place::of(Some(&visitor.login.user)) }
+        Place { project: Some(self), section, ..visitor.place() }
     }
 }
 
@@ -68,7 +70,7 @@ pub(super) fn heard_of_all(memberships: &[Membership]) -> String {
 impl<'a> Visitor<'a> {
     /// Where a page is that is about no project.
     pub(super) fn place(&self) -> Place<'a> {
-        Place::of(Some(&self.login.user))
+        Place { done: self.done, ..Place::of(Some(&self.login.user)) }
     }
 }
 

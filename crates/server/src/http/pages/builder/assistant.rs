@@ -13,11 +13,12 @@ use toolhost_store::{Role, SessionRow, StepRow};
 
 use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
-use super::super::sessions::why_stopped;
+use super::super::sessions::{models_of, offers_of, usual_of, why_stopped};
 use super::super::text::{Shown, When};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see};
 use super::changes::{change_path, status_words};
+use super::object::is_there;
 use super::{encoded, place, said, work};
 use crate::http::{NewRun, Target, envelope};
 
@@ -59,6 +60,9 @@ struct AskPage<'a> {
     id: String,
     workflow: String,
     goal: String,
+    /// The model as typed, and those that are offered.
+    model: String,
+    models: Vec<(String, String)>,
     error: Option<String>,
     sessions: Vec<SessionLine>,
 }
@@ -93,7 +97,9 @@ fn ask(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             let name = wanted.asked("name").unwrap_or_default();
             let mode = if name.is_empty() { "create" } else { "optimize" };
             let fields = [("name", name), ("mode", mode)];
-            let fields = fields.map(|(field, value)| (field.to_owned(), value.to_owned())).into_iter().collect();
+            let mut fields: BTreeMap<String, String> =
+                fields.map(|(field, value)| (field.to_owned(), value.to_owned())).into_iter().collect();
+            fields.insert("model".to_owned(), usual_of(&models_of(&visitor, &membership).await));
             return ask_page(&visitor, &membership, &fields, None).await;
         };
         match started(&visitor, &membership, form).await {
@@ -132,7 +138,7 @@ async fn started(
         goal,
         profile: PROFILE.to_owned(),
         persona: None,
-        model: None,
+        model: Some(field("model").to_owned()).filter(|model| !model.is_empty()),
         ticket: None,
         target: Some(target),
         origin: None,
@@ -174,6 +180,8 @@ async fn ask_page(
             id: field("id"),
             workflow: if form.contains_key("workflow") { field("workflow") } else { inside.to_owned() },
             goal: field("goal"),
+            model: field("model"),
+            models: offers_of(&models_of(visitor, membership).await),
             error: error.map(said),
             sessions,
         },
@@ -255,7 +263,8 @@ struct ChatPage<'a> {
     /// What it asks people: the address and the id of each ask.
     waits: Vec<(String, String)>,
     model: String,
-    target: Option<(String, String)>,
+    /// What it is about, and where that is; a session may be about what nobody has applied yet.
+    target: Option<(Option<String>, String)>,
     mode: String,
     messages: Vec<Message>,
     next: Option<String>,
@@ -330,6 +339,7 @@ async fn chat_page(
     let none = Value::Null;
     let body = opening.as_ref().unwrap_or(&none);
     let status = error.map_or(StatusCode::OK, envelope::status);
+    let package = work(membership)?.package(&visitor.login.user).await?;
     Ok(page(
         status,
         &ChatPage {
@@ -341,7 +351,10 @@ async fn chat_page(
             why: why_stopped(membership, &row).await?,
             waits,
             model: visible_line(&row.model),
-            target: target.map(|object| (membership.object_path(&object), visible_line(&object.to_string()))),
+            target: target.map(|object| {
+                let is_there = package.as_deref().is_some_and(|whole| is_there(whole, &object));
+                (is_there.then(|| membership.object_path(&object)), visible_line(&object.to_string()))
+            }),
             mode: visible_line(word("mode")),
             messages: steps.iter().filter_map(message).collect(),
             next,

@@ -20,6 +20,8 @@ use super::text::{When, count, dollars, name};
 use super::visitor::{Membership, Visitor};
 use super::{Place, page};
 
+pub(super) use start::{models_of, offers_of, usual_of};
+
 /// The path of this part, below a project.
 const PART: &str = "sessions";
 /// Open asks that are looked at for the sessions that wait.
@@ -107,7 +109,7 @@ impl State {
 ///
 /// # Errors
 /// If the database does not answer.
-pub(in super::super) async fn why_stopped(membership: &Membership, row: &SessionRow) -> Result<String, ToolError> {
+pub(super) async fn why_stopped(membership: &Membership, row: &SessionRow) -> Result<String, ToolError> {
     if row.running || !matches!(row.state, SessionState::Failed | SessionState::Limited) {
         return Ok(String::new());
     }
