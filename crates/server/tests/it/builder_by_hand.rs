@@ -211,22 +211,8 @@ async fn apply(browser: &Browser<'_>, set: &str) -> HttpReply {
     browser.send(("GET", set), &[("cookie", done)], "").await
 }
 
-#[tokio::test]
-async fn a_package_is_begun_and_filled_by_hand_from_nothing() {
-    let rig = Rig::start_all(vec![house()], HttpLimits::default(), None, PackageWork::of).await;
-    let browser = Browser::signed_in(&rig, USER_NAME).await;
-    let none = shown(&browser, BUILDER).await;
-    assert!(none.contains("/builder/new\"") && none.contains("/builder/import\""), "no dead end: {none}");
-    let nameless =
-        browser.post(&format!("{BUILDER}/new"), &form(&[("name", " "), ("description", "For <wards>")])).await;
-    assert!(nameless.status == 400 && nameless.body.contains("Give it a name."), "{nameless:?}");
-    assert!(nameless.body.contains("For &#60;wards&#62;"), "what was typed stays: {nameless:?}");
-    let begun =
-        browser.post(&format!("{BUILDER}/new"), &form(&[("name", "discharge"), ("description", "For wards")])).await;
-    assert_eq!((begun.status, begun.header("location")), (303, Some(BUILDER)), "{begun:?}");
-    let page = shown(&browser, BUILDER).await;
-    assert!(page.contains("/builder/new/workflow\"") && page.contains("/builder/import\""), "{page}");
-
+/// Makes the first workflow, after what cannot be one.
+async fn first_workflow(browser: &Browser<'_>) {
     let path = format!("{BUILDER}/new/workflow");
     let goal = "A letter: <b>plain</b>";
     let fields = |step: &'static str| {
@@ -243,19 +229,37 @@ async fn a_package_is_begun_and_filled_by_hand_from_nothing() {
         let refused = browser.post(&path, &fields(wrong)).await;
         assert!(refused.status == 400 && refused.body.contains("A letter: &#60;b&#62;plain"), "{wrong:?}: {refused:?}");
     }
-    let open = shown(&browser, &format!("{BUILDER}/changes")).await;
+    let open = shown(browser, &format!("{BUILDER}/changes")).await;
     assert!(open.contains("0 open"), "nothing is kept of what cannot be applied: {open}");
     let made = browser.post(&path, &fields("collect")).await;
     assert_eq!(made.status, 303, "{made:?}");
-    let page = apply(&browser, made.header("location").unwrap()).await;
+    let page = apply(browser, made.header("location").unwrap()).await;
     assert!(page.body.contains("role=\"status\">The change set is applied.</p>"), "{page:?}");
     assert!(
         page.header("set-cookie").unwrap().contains("-done")
             && page.header("set-cookie").unwrap().contains("Max-Age=0")
     );
-    let again = shown(&browser, made.header("location").unwrap()).await;
+    let again = shown(browser, made.header("location").unwrap()).await;
     assert!(!again.contains("The change set is applied.</p>"), "it is said once: {again}");
+}
 
+#[tokio::test]
+async fn a_package_is_begun_and_filled_by_hand_from_nothing() {
+    let rig = Rig::start_all(vec![house()], HttpLimits::default(), None, PackageWork::of).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let none = shown(&browser, BUILDER).await;
+    assert!(none.contains("/builder/new\"") && none.contains("/builder/import\""), "no dead end: {none}");
+    let nameless =
+        browser.post(&format!("{BUILDER}/new"), &form(&[("name", " "), ("description", "For <wards>")])).await;
+    assert!(nameless.status == 400 && nameless.body.contains("Give it a name."), "{nameless:?}");
+    assert!(nameless.body.contains("For &#60;wards&#62;"), "what was typed stays: {nameless:?}");
+    let begun =
+        browser.post(&format!("{BUILDER}/new"), &form(&[("name", "discharge"), ("description", "For wards")])).await;
+    assert_eq!((begun.status, begun.header("location")), (303, Some(BUILDER)), "{begun:?}");
+    let page = shown(&browser, BUILDER).await;
+    assert!(page.contains("/builder/new/workflow\"") && page.contains("/builder/import\""), "{page}");
+
+    first_workflow(&browser).await;
     let step = |id: &'static str, after: &'static str, next: &'static str| {
         form(&[
             ("workflow", "main"),

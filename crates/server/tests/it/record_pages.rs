@@ -355,7 +355,9 @@ async fn each_kind_of_the_plan_is_created_by_a_form() {
     let browser = Browser::signed_in(&rig, USER_NAME).await;
     let plan = browser.get("/projects/p0/plan").await.body;
     assert!(plan.contains("/projects/p0/plan/new/requirement"), "{plan}");
-    let kinds: &[(&str, &[(&str, &str)], &str)] = &[
+    // The kind, what is typed, and where that leads.
+    type Typed = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+    let kinds: &[Typed] = &[
         (
             "iteration",
             &[("title", "First"), ("description", "All of it"), ("base", ""), ("inheritance", "none")],
