@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use toolhost_host::ask_id;
-use toolhost_store::{Ask, AskState};
+use toolhost_store::{Ask, AskEnd, AskSummary};
 
 use crate::print;
 
@@ -14,21 +14,34 @@ pub(crate) fn ended(ask: &Ask) -> Option<String> {
         let at = ask.answered_at_ms.map_or(String::new(), |at| format!(", {}", print::local_time(at)));
         format!("{id} was answered before by {}: {}{at}", print::visible_line(by), word(ask))
     };
-    match ask.state {
-        AskState::Open => None,
-        AskState::Answered => Some(format!("{}; no call has used the answer yet", answered())),
-        AskState::Used => Some(format!("{}; a call has used the answer", answered())),
-        AskState::Withdrawn if ask.answer.is_some() => Some(format!("{}, and the answer was taken back", answered())),
-        AskState::Withdrawn => Some(format!("{id} was withdrawn: its caller no longer waits for an answer")),
-        AskState::Expired => Some(format!("{id} expired at {}", print::local_time(ask.expires_at_ms))),
+    match ask.end() {
+        AskEnd::Open => None,
+        AskEnd::Answered => Some(format!("{}; no call has used the answer yet", answered())),
+        AskEnd::Used => Some(format!("{}; a call has used the answer", answered())),
+        AskEnd::TakenBack => Some(format!("{}, and the answer was taken back", answered())),
+        end @ (AskEnd::Withdrawn | AskEnd::SessionEnded(_)) => Some(match ask.answer {
+            Some(_) => format!("{}; no call has used the answer: {}", answered(), end.why_withdrawn()),
+            None => format!("{id} was withdrawn: {}", end.why_withdrawn()),
+        }),
+        AskEnd::Unused => {
+            let at = print::local_time(ask.expires_at_ms);
+            Some(format!("{}; the answer expired at {at} before a call used it", answered()))
+        }
+        AskEnd::Unanswered => {
+            Some(format!("{id} expired at {} without an answer", print::local_time(ask.expires_at_ms)))
+        }
     }
 }
 
 /// `answered: allow, by local`
-pub(crate) fn state(state: AskState, said: Option<&str>, by: Option<&str>) -> String {
-    let state = serde_json::to_value(state).unwrap_or_default();
-    let state = state.as_str().unwrap_or_default().to_owned();
-    match by {
+pub(crate) fn state(ask: &AskSummary) -> String {
+    let state = match ask.end() {
+        // `expired` alone reads as if nobody had answered.
+        AskEnd::Unused => "expired unused".to_owned(),
+        _ => serde_json::to_value(ask.state).unwrap_or_default().as_str().unwrap_or_default().to_owned(),
+    };
+    let said = ask.said.as_deref();
+    match ask.answered_by.as_deref() {
         Some(by) => format!("{state}: {}, by {}", spaced(said), print::visible_line(by)),
         None => state,
     }

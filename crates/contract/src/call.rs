@@ -36,6 +36,8 @@ pub struct Scope {
 
 /// The door of our own model loop. Its sessions outlive their processes, so what one waits for is never another's.
 pub const AGENT_DOOR: &str = "agent";
+/// The door of the pages that people look at in a browser. What such a page reads is no call of the project's quota.
+pub const WORKBENCH_DOOR: &str = "workbench";
 
 /// Who calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -35,7 +35,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use background::{Background, Begun, Heard, Listener, Listening, NoBackground, no_session};
-pub use call::{AGENT_DOOR, CONFIRM_SOURCE, Call, Caller, CallerKind, Scope};
+pub use call::{AGENT_DOOR, CONFIRM_SOURCE, Call, Caller, CallerKind, Scope, WORKBENCH_DOOR};
 pub use canonical::{canonical_json, canonical_value};
 pub use clock::{Clock, SystemClock};
 pub use ctx::{Catalog, Ctx, Grants, OUTPUT_TAIL_BYTES, Progress, ProgressSink, Silent, ToolSummary};

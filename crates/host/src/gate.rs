@@ -367,7 +367,7 @@ impl Gate {
 
         // 5. Limits
         let session = call.scope.session_id.as_deref().unwrap_or("");
-        let _open = self.state.quotas.admit(call.scope.project_id, !tool.waits()).await?;
+        let _open = self.state.quotas.admit_call(call, tool).await?;
         self.state.limiter.admit(session, resolved.alias, profile.limits)?;
 
         // 6. Policy

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use toolhost_contract::{
     AGENT_DOOR, Answer, Asked, BoxFuture, Call, ErrorKind, Outcome, People, Question, ToolError, Waited, Wanted,
 };
-use toolhost_store::{Ask, AskKind, AskState};
+use toolhost_store::{Ask, AskEnd, AskKind, AskState};
 
 use crate::asking::{HINT_GO_ON, blank, denied_by_person, telling};
 use crate::gate_state::{GateState, cancelled};
@@ -115,6 +115,11 @@ impl<'a> CallPeople<'a> {
                 let by = ask.answered_by.clone().unwrap_or_default();
                 Ok(Asked::Answered { answer: answer_of(&ask), by, round: ask.round })
             }
+            AskState::Expired if ask.end() == AskEnd::Unused => Err(ToolError::new(
+                ErrorKind::Denied,
+                "a person answered, and the answer expired before this call used it",
+            )
+            .hint(HINT_GO_ON)),
             AskState::Expired => Err(ToolError::new(ErrorKind::Denied, "nobody answered in time").hint(HINT_GO_ON)),
             AskState::Withdrawn | AskState::Used => {
                 Err(ToolError::new(ErrorKind::Denied, "nobody is here to answer").hint(HINT_GO_ON))

@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
-use toolhost_contract::{Clock, ErrorKind, RETRY_AFTER_SECONDS, ToolError};
+use toolhost_contract::{Call, CallerKind, Clock, Effect, ErrorKind, RETRY_AFTER_SECONDS, ToolError, WORKBENCH_DOOR};
 use toolhost_store::{Quota, Quotas};
+
+use crate::registry::Registered;
 
 /// How long a quota that was read is believed.
 const QUOTA_TTL: Duration = Duration::from_secs(1);
@@ -50,6 +52,17 @@ fn locked(used: &Mutex<Used>) -> std::sync::MutexGuard<'_, Used> {
 impl QuotaKeeper {
     pub(crate) fn new(quotas: Quotas, clock: Arc<dyn Clock>) -> Self {
         Self { quotas, clock, projects: Mutex::default() }
+    }
+
+    /// Admits a call, where the quota counts it.
+    ///
+    /// # Errors
+    /// The quota is used up, or cannot be read.
+    pub(crate) async fn admit_call(&self, call: &Call, tool: &Registered) -> Result<Option<OpenCall>, ToolError> {
+        if is_read_of_page(call, tool) {
+            return Ok(None);
+        }
+        self.admit(call.scope.project_id, !tool.waits()).await
     }
 
     /// Admits a call of a project that the caller belongs to. `is_open`: whether it counts among the open ones. A call that only waits for
@@ -98,6 +111,14 @@ impl QuotaKeeper {
         drop(left);
         Ok(Some(OpenCall(used)))
     }
+}
+
+/// Whether a call reads for a page that a person looks at. The quota bounds what agents and programs do with the project; with it used up,
+/// its people must still see what is going on. The server names the door itself, so no client can claim it, and a call that changes
+/// anything counts there, too. [`Quotas::ended`] leaves out the same calls.
+fn is_read_of_page(call: &Call, tool: &Registered) -> bool {
+    let caller = &call.caller;
+    caller.kind == CallerKind::Person && caller.door == WORKBENCH_DOOR && tool.info.facts.effect == Effect::Reads
 }
 
 fn too_often(most: u32, wait: Duration) -> ToolError {

@@ -126,7 +126,7 @@
     if (words) say(words);
   };
 
-  let [isFetching, isWanted, hasEnded] = [false, false, false];
+  let [isFetching, isWanted, hasEnded, isStale] = [false, false, false, false];
 
   const refresh = async () => {
     if (hasEnded || !main()?.dataset.live) return;
@@ -140,9 +140,15 @@
         hasEnded = true;
         source?.close();
         say("You are signed out.", "/login", "Sign in");
-      } else if (request.status === 0 || request.status >= 500) {
-        setTimeout(refresh, AGAIN);
-      } else if (request.response) {
+      } else if (request.status !== 200 || !request.response?.getElementById("main")) {
+        // What is there stays: an older page is worth more than one that says that something is wrong.
+        const why = request.response && $("#main p", request.response)?.textContent;
+        say(`This page could not be refreshed, and may be out of date.${why ? ` ${why}` : ""}`);
+        isStale = true;
+        if (request.status === 0 || request.status === 429 || request.status >= 500) setTimeout(refresh, AGAIN);
+      } else {
+        if (isStale) say("");
+        isStale = false;
         show(request.response);
       }
       await new Promise((done) => setTimeout(done, PAUSE));
@@ -163,19 +169,19 @@
   const listen = () => {
     if (hasEnded || !main()?.dataset.live || document.hidden) return;
     if (source && source.readyState !== EventSource.CLOSED) return;
-    source = new EventSource("/live");
-    let isFirst = true;
+    // The stream begins after what the page already shows, and later after what was heard last.
+    source = new EventSource(`/live?heard=${encodeURIComponent(main().dataset.heard || "")}`);
     source.onopen = () => {
       clearTimeout(lost);
-      if (lost) say("");
-      // Between the page and its stream something may have happened. Later the stream knows what was heard last.
-      if (isFirst || lost) refresh();
-      [isFirst, lost] = [false, 0];
+      if (lost && !isStale) say("");
+      lost = 0;
+      document.documentElement.dataset.stream = "open";
     };
     source.addEventListener("changed", (event) => {
       if (concerns(JSON.parse(event.data))) refresh();
     });
     source.onerror = () => {
+      delete document.documentElement.dataset.stream;
       if (!lost) lost = setTimeout(() => say("The connection is lost: this page may be out of date."), LOST);
       if (source.readyState === EventSource.CLOSED) {
         refresh();
@@ -184,9 +190,9 @@
     };
   };
 
-  const wake = () => {
+  const wake = async () => {
     clearInterval(hidden);
-    refresh();
+    await refresh();
     listen();
   };
 
@@ -273,7 +279,11 @@
     found.replaceChildren(...(list ? [...list.childNodes].map((node) => document.importNode(node, true)) : []));
   };
 
-  palette?.addEventListener("input", search);
+  let typing = 0;
+  palette?.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(search, PAUSE);
+  });
   palette?.addEventListener("keydown", (event) => {
     const links = $$("a", found);
     const index = links.indexOf(document.activeElement);

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::session_state::{SESSION_ENDED, SessionState};
+
 /// What a person is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -27,6 +29,54 @@ pub enum AskState {
     Withdrawn,
     /// Nobody answered in time, or nobody used the answer in time.
     Expired,
+}
+
+/// What became of an ask. Each text for people is made from this, so that no page and no command has its own reading of
+/// [`AskState`] and the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskEnd {
+    /// A person can still answer.
+    Open,
+    /// A person answered; a call can still use the answer.
+    Answered,
+    /// A call used the answer.
+    Used,
+    /// A person took the answer back before a call used it.
+    TakenBack,
+    /// Its caller stopped waiting before a person answered.
+    Withdrawn,
+    /// Its session ended in this state. Whether a person had answered is in [`Ask::answered_by`].
+    SessionEnded(SessionState),
+    /// A person answered in time; the answer expired before a call used it.
+    Unused,
+    /// It expired before a person answered.
+    Unanswered,
+}
+
+impl AskEnd {
+    fn of(state: AskState, is_answered: bool, session: Option<SessionState>) -> Self {
+        match (state, is_answered, session) {
+            (AskState::Open, ..) => Self::Open,
+            (AskState::Answered, ..) => Self::Answered,
+            (AskState::Used, ..) => Self::Used,
+            (AskState::Withdrawn, _, Some(session)) => Self::SessionEnded(session),
+            (AskState::Withdrawn, true, None) => Self::TakenBack,
+            (AskState::Withdrawn, false, None) => Self::Withdrawn,
+            (AskState::Expired, true, _) => Self::Unused,
+            (AskState::Expired, false, _) => Self::Unanswered,
+        }
+    }
+
+    /// Why an ask was withdrawn, as a part of a sentence for people. Empty of one that was not.
+    #[must_use]
+    pub fn why_withdrawn(self) -> &'static str {
+        match self {
+            Self::Withdrawn => "its caller no longer waits for an answer",
+            Self::SessionEnded(SessionState::Cancelled) => "the session that asked was cancelled",
+            Self::SessionEnded(_) => "the session that asked has ended",
+            Self::Open | Self::Answered | Self::Used | Self::TakenBack | Self::Unused | Self::Unanswered => "",
+        }
+    }
 }
 
 /// An ask to be made.
@@ -82,6 +132,14 @@ pub struct AskSummary {
     pub expires_at_ms: i64,
 }
 
+impl AskSummary {
+    /// Of a session that ended, a list says that the ask was withdrawn: the state of the session is on its own page.
+    #[must_use]
+    pub fn end(&self) -> AskEnd {
+        AskEnd::of(self.state, self.answered_by.is_some(), None)
+    }
+}
+
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AskPage {
@@ -116,9 +174,18 @@ pub struct Ask {
     pub answered_by: Option<String>,
     pub answered_at_ms: Option<i64>,
     pub used_by: Option<String>,
+    /// Of one that was used, the outcome of its call.
     pub outcome: Option<Value>,
     pub created_at_ms: i64,
     pub expires_at_ms: i64,
+}
+
+impl Ask {
+    #[must_use]
+    pub fn end(&self) -> AskEnd {
+        let state = self.outcome.as_ref().and_then(|outcome| outcome.get(SESSION_ENDED)).and_then(Value::as_str);
+        AskEnd::of(self.state, self.answered_by.is_some(), state.and_then(SessionState::parse))
+    }
 }
 
 /// Calls that a person allows for a while.

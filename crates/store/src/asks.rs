@@ -43,6 +43,19 @@ pub struct AsksMark {
     open: i64,
 }
 
+impl AsksMark {
+    /// The two numbers that it is, for whoever has to write it down.
+    #[must_use]
+    pub fn parts(self) -> (i64, i64) {
+        (self.last, self.open)
+    }
+
+    #[must_use]
+    pub fn of_parts((last, open): (i64, i64)) -> Self {
+        Self { last, open }
+    }
+}
+
 /// The asks of all projects; every call names one.
 #[derive(Clone)]
 pub struct Asks {
@@ -370,7 +383,7 @@ impl AskChange {
             return Err(Error::NoAsk { number: *number });
         };
         let found = ask(&row, now)?;
-        Err(Error::AskEnded { number: *number, state: found.state, by: found.answered_by })
+        Err(Error::AskEnded { number: *number, state: found.state, end: found.end(), by: found.answered_by })
     }
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use sqlx::migrate::MigrateError;
 use toolhost_contract::{ErrorKind, ToolError};
 
-use crate::ask::AskState;
+use crate::ask::{AskEnd, AskState};
 use crate::mark::Mark;
 use crate::outage::Outage;
-use crate::sessions::state::SessionState;
+use crate::session_state::SessionState;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -85,8 +85,8 @@ pub enum Error {
     Full { place: String },
     #[error("there is no ask-{number} in this project")]
     NoAsk { number: i64 },
-    #[error("{}", ended_text(*number, *state, by.as_deref()))]
-    AskEnded { number: i64, state: AskState, by: Option<String> },
+    #[error("{}", ended_text(*number, *end, by.as_deref()))]
+    AskEnded { number: i64, state: AskState, end: AskEnd, by: Option<String> },
     #[error("rule-{number} is not in force: no rule has this id, or it has expired or was revoked")]
     NoPermit { number: i64 },
     #[error("{max} questions wait for a person already: let somebody answer them first")]
@@ -191,13 +191,20 @@ impl From<Error> for ToolError {
     }
 }
 
-fn ended_text(number: i64, state: AskState, by: Option<&str>) -> String {
+fn ended_text(number: i64, end: AskEnd, by: Option<&str>) -> String {
     let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
-    match state {
-        AskState::Open => format!("ask-{number} has no answer yet"),
-        AskState::Answered => format!("ask-{number} was answered before{by}"),
-        AskState::Used => format!("ask-{number} was answered before{by}; a call has used the answer"),
-        AskState::Withdrawn => format!("ask-{number} was withdrawn"),
-        AskState::Expired => format!("ask-{number} has expired"),
+    match end {
+        AskEnd::Open => format!("ask-{number} has no answer yet"),
+        AskEnd::Answered => format!("ask-{number} was answered before{by}"),
+        AskEnd::Used => format!("ask-{number} was answered before{by}; a call has used the answer"),
+        AskEnd::TakenBack => format!("ask-{number} was answered before{by}, and the answer was taken back"),
+        AskEnd::Withdrawn => format!("ask-{number} was withdrawn"),
+        AskEnd::SessionEnded(state) => {
+            format!("ask-{number} was withdrawn when its session ended ({})", state.as_str())
+        }
+        AskEnd::Unused => {
+            format!("ask-{number} was answered{by}, and the answer expired before a call used it")
+        }
+        AskEnd::Unanswered => format!("ask-{number} has expired"),
     }
 }

@@ -30,6 +30,7 @@ mod presence;
 mod quota;
 mod reader;
 mod server;
+mod session_state;
 pub mod sessions;
 mod sqlite_pool;
 mod stream;
@@ -39,7 +40,7 @@ mod tokens;
 mod wakes;
 mod webhook;
 
-pub use ask::{Ask, AskChange, AskKind, AskLimits, AskPage, AskState, AskSummary, NewAsk, NewPermit, Permit};
+pub use ask::{Ask, AskChange, AskEnd, AskKind, AskLimits, AskPage, AskState, AskSummary, NewAsk, NewPermit, Permit};
 pub use asks::{Asks, AsksMark, OPEN_MAX as ASKS_OPEN_MAX};
 pub use audit::{Audit, Entry, Event};
 pub use chain::link as audit_hash;

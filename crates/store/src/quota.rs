@@ -1,8 +1,9 @@
 //! How much of the host the calls of a project may have, as an owner has set it.
 
 use serde::Serialize;
+use toolhost_contract::WORKBENCH_DOOR;
 
-use crate::db::{Db, sql};
+use crate::db::{Db, sql, sql_of};
 use crate::error::Result;
 
 /// Most calls a minute, and most open at once, that a quota can say: a host has further limits of its own.
@@ -79,12 +80,19 @@ impl Quotas {
     }
 
     /// When the last call but `back` ended, by the audit, whichever host has made it; `None` where there were fewer. Calls that a limit has
-    /// refused do not count: who asks too often would never get through again.
+    /// refused do not count: who asks too often would never get through again. Neither does what the workbench has read for its pages.
     pub async fn ended(&self, project: i64, back: u32) -> Result<Option<i64>> {
         let looked_at = i64::from(back) * ROWS_OF_CALL_MAX + ROWS_MIN;
-        let select = "SELECT at_ms FROM (SELECT seq, at_ms, event, ok, body FROM audit WHERE project_id = $1 ORDER BY seq DESC LIMIT $2) AS newest
-             WHERE event = 'finished' AND (ok = TRUE OR body NOT LIKE '%\"kind\":\"limit\"%') ORDER BY seq DESC LIMIT 1 OFFSET $3";
-        let rows = sql(select).bind(project).bind(looked_at).bind(i64::from(back)).read(&self.db).await?;
+        // Fields of the row itself: arguments, which a caller makes up, may have fields of the same names.
+        let (caller, effect) = (self.db.json_field("body", "caller"), self.db.json_field("body", "effect"));
+        let door = format!("%\"door\":\"{WORKBENCH_DOOR}\"%");
+        let select = format!(
+            "SELECT at_ms FROM (SELECT seq, at_ms, event, ok, body FROM audit WHERE project_id = $1 ORDER BY seq DESC LIMIT $2) AS newest
+             WHERE event = 'finished' AND (ok = TRUE OR body NOT LIKE '%\"kind\":\"limit\"%')
+             AND NOT (body LIKE $4 AND {caller} LIKE $4 AND {caller} LIKE '%\"kind\":\"person\"%' AND COALESCE({effect}, '') = 'reads')
+             ORDER BY seq DESC LIMIT 1 OFFSET $3"
+        );
+        let rows = sql_of(select).bind(project).bind(looked_at).bind(i64::from(back)).bind(door).read(&self.db).await?;
         rows.first().map(|row| row.get("at_ms")).transpose()
     }
 }

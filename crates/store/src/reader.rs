@@ -50,6 +50,8 @@ pub struct Filter {
     pub failed_only: bool,
     /// Only what may have changed something, and what people have decided.
     pub changes_only: bool,
+    /// Only calls that changed files, by the log of files, and commands, of which nobody knows what they changed.
+    pub files_only: bool,
     pub since_ms: Option<i64>,
     pub limit: i64,
     /// The last rows that fit instead of the first.
@@ -159,6 +161,12 @@ impl Reader {
         if filter.changes_only {
             let effect = self.db.json_field("body", "effect");
             text.push_str(&format!(" AND (event = 'decision' OR COALESCE({effect}, '') <> 'reads')"));
+        }
+        if filter.files_only {
+            let effect = self.db.json_field("body", "effect");
+            text.push_str(&format!(
+                " AND (call_id IN (SELECT call_id FROM file_change WHERE project_id = $1) OR COALESCE({effect}, '') = 'executes')"
+            ));
         }
         let user = filter.user.map(|user| user.to_string());
         if let Some(user) = &user {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use toolhost_builder::change::Side;
-use toolhost_builder::packages::{Apply, ChangeSetLine, Deed, PackageError, Preview, ProjectPackage};
+use toolhost_builder::packages::{Apply, ChangeSetLine, Deed, PackageError, Preview, ProjectPackage, UndoPlan};
 use toolhost_contract::{CONFIRM_SOURCE, Outcome};
 use toolhost_store::Role;
 
@@ -124,6 +124,15 @@ impl<'a> Changes<'a> {
     /// [`Error::Denied`] for a user who is no member.
     pub async fn history(&self) -> Result<Vec<Deed>> {
         self.read("change history", json!({}), async |shelf: &ProjectPackage| shelf.history().await).await
+    }
+
+    /// What an undo of a change would do now.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] for a user who is no member; [`Error::Package`] where it cannot be undone.
+    pub async fn undo_plan(&self, moment: i64) -> Result<UndoPlan> {
+        let arguments = json!({ "moment": moment });
+        self.read("change undo plan", arguments, async |shelf: &ProjectPackage| shelf.undo_plan(moment).await).await
     }
 
     /// Takes a side at each place where a set, or the operations of it that these options choose, clashes with the package: for each object

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolhost_agent::session::{
-    AnswerForm, Control, LoopLimits, LoopResult, Opening, ResultForm, SayStep, SessionState as Loop, Status, Watch,
-    run_tool_loop, step,
+    AnswerForm, Control, EndStep, LoopLimits, LoopResult, Opening, ResultForm, SayStep, SessionState as Loop, Status,
+    Watch, run_tool_loop, step,
 };
 use toolhost_agent::start::{self, About, BuilderTarget, Task};
 use toolhost_agent::{BegunRun, Catalog, ObservedModel, ToolHost};
 use toolhost_builder::envelope::{Mode, TargetType};
-use toolhost_contract::Signal;
+use toolhost_contract::{Redactor, Signal};
 use toolhost_host::{Origin, Presenter};
 use toolhost_store::{Held, NewSession, Role, SessionRow, SessionState};
 
@@ -367,6 +367,15 @@ impl Session {
         }
         let result = self.run_held(&held, watch).await?;
         let code = result.error.as_ref().map(|error| error.code.as_str());
+        if let Some(error) = &result.error {
+            // A provider may repeat a key in what it says, and other members of the project read this.
+            let mut message = error.message.clone();
+            Redactor::default().redact(&mut message);
+            let end = EndStep { code: error.code.as_str().to_owned(), message };
+            let turns = result.iterations;
+            let free = (0..u32::MAX).find(|number| !held.has(&step::end(turns, *number))).unwrap_or(u32::MAX);
+            held.say(&step::end(turns, free), serde_json::to_value(end)?).await?;
+        }
         held.release(state_of(result.status), code).await?;
         Ok(result)
     }

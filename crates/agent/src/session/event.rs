@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolhost_contract::ErrorKind;
 
-use super::{CallStep, Checked, LoopResult, Opening, SayStep, TurnStep};
+use super::{CallStep, Checked, EndStep, LoopResult, Opening, SayStep, TurnStep};
 use crate::model::Usage;
 
 /// One thing that has happened. Its JSON has a field `event`.
@@ -95,6 +95,11 @@ pub enum Event {
         tokens_before: u64,
         tokens_after: u64,
     },
+    /// A run before this one ended without an answer, as its journal tells.
+    Stopped {
+        code: String,
+        message: String,
+    },
     Ended {
         result: Box<LoopResult>,
     },
@@ -129,6 +134,10 @@ pub fn replay(step: &str, body: &Value, replayed: bool) -> Result<Vec<Event>, se
             events
         }
         "call" => vec![CallStep::deserialize(body)?.event(step, replayed)],
+        "end" => {
+            let EndStep { code, message } = EndStep::deserialize(body)?;
+            vec![Event::Stopped { code, message }]
+        }
         "check" => match Checked::deserialize(body)? {
             Checked::Bad { findings, .. } => vec![Event::Repair { turn: number, findings }],
             Checked::Good(_) => Vec::new(),

@@ -265,6 +265,13 @@ pub struct SayStep {
     pub since: Option<String>,
 }
 
+/// The step `end_N_K`: why a run ended without an answer after N turns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EndStep {
+    pub code: String,
+    pub message: String,
+}
+
 /// The names of steps.
 pub mod step {
     /// The first one: an [`Opening`](super::Opening).
@@ -292,6 +299,12 @@ pub mod step {
     #[must_use]
     pub fn say(turn: u32, number: u32) -> String {
         format!("say_{turn}_{number}")
+    }
+
+    /// Why a run ended without an answer before a turn, the how many-th time, from 0: an [`EndStep`](super::EndStep).
+    #[must_use]
+    pub fn end(turn: u32, number: u32) -> String {
+        format!("end_{turn}_{number}")
     }
 
     /// The change set that an answer became.

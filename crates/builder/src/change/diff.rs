@@ -38,7 +38,7 @@ impl Change {
         }
     }
 
-    fn of<T>(before: Option<T>, after: Option<T>) -> Self {
+    pub(crate) fn of<T>(before: Option<T>, after: Option<T>) -> Self {
         match (before, after) {
             (None, _) => Self::Added,
             (_, None) => Self::Deleted,

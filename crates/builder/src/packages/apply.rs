@@ -6,7 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::change::{self, Check, Clash, ClashPlace, Found, Merged, Part as Piece, Report, Snapshot, Stage, merge};
+use crate::change::{
+    self, Change, Check, Clash, ClashPlace, Found, Merged, Part as Piece, Report, Snapshot, Stage, merge,
+};
+use crate::limits::DIFF_BYTES_MAX;
 use crate::refs::Object;
 use crate::schema::Schemas;
 use crate::{ASSETS_FOLDER, Edits, Files, Finding, MANIFEST, Package, Severity, places_of, validate};
@@ -22,6 +25,7 @@ use super::error::{PackageError, Result};
 use super::kept::{Kept, expect_open};
 use super::part::{Head, Part, Want};
 use super::{ProjectPackage, Revisions, set_id};
+use toolhost_contract::workspace::unified;
 use toolhost_store::db::{Tx, sql};
 
 /// Sets of a chain that are looked at alone, to say which of them brings what is wrong.
@@ -65,6 +69,33 @@ pub struct Undone {
     pub moment: Option<i64>,
     pub undoes: i64,
     pub files: Vec<String>,
+}
+
+/// What an undo would do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UndoPlan {
+    pub undoes: i64,
+    /// The files that become others by it.
+    pub files: Vec<UndoneFile>,
+}
+
+/// What an undo would make of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UndoneFile {
+    pub path: String,
+    pub change: Change,
+    /// A unified diff without a header, with secrets masked.
+    pub unified: String,
+    /// Whether the diff was cut short.
+    pub is_cut: bool,
+}
+
+/// What an undo writes, and what is there now.
+struct Undoing {
+    edits: Edits,
+    present: Files,
 }
 
 /// What an apply would do.
@@ -195,13 +226,40 @@ impl ProjectPackage {
         Ok(Examined { chain, head, base, drafts, merged, after, report })
     }
 
-    /// Takes back what was applied, also if it has been changed since, as long as both do not touch.
-    pub async fn undo(&self, moment: i64) -> Result<Undone> {
-        let mut tx = self.db.write().await?;
-        tx.lock_project(self.who.project_id).await?;
-        let head = self.head(&mut tx).await?;
+    /// What an undo of a change would do now. Nothing is changed by it.
+    pub async fn undo_plan(&self, moment: i64) -> Result<UndoPlan> {
+        let mut tx = self.db.snapshot().await?;
+        self.head(&mut tx).await?;
+        let Undoing { edits, present } = self.undoing(&mut tx, moment).await?;
+        let shown = |bytes: Option<&Vec<u8>>| {
+            bytes.map(|bytes| {
+                let mut text = String::from_utf8_lossy(bytes).into_owned();
+                self.secrets.redact(&mut text);
+                text
+            })
+        };
+        let mut files = Vec::new();
+        for (path, after) in &edits {
+            let before = present.get(path);
+            if before == after.as_ref() {
+                continue;
+            }
+            let found = unified(&shown(before).unwrap_or_default(), &shown(after.as_ref()).unwrap_or_default());
+            let end = found.text.floor_char_boundary(DIFF_BYTES_MAX);
+            files.push(UndoneFile {
+                path: path.clone(),
+                change: Change::of(before, after.as_ref()),
+                is_cut: end < found.text.len(),
+                unified: found.text[..end].to_owned(),
+            });
+        }
+        Ok(UndoPlan { undoes: moment, files })
+    }
+
+    /// What an undo writes, and what is there now.
+    async fn undoing(&self, tx: &mut Tx, moment: i64) -> Result<Undoing> {
         let no = |why: &str| PackageError::NoUndo { moment, why: why.to_owned() };
-        let deed = self.deed_at(&mut tx, moment).await?.ok_or_else(|| no("there is no such change"))?;
+        let deed = self.deed_at(tx, moment).await?.ok_or_else(|| no("there is no such change"))?;
         if let Some(by) = deed.undone_by {
             return Err(no(&format!("change {by} has done so already")));
         }
@@ -209,9 +267,9 @@ impl ProjectPackage {
             return Err(no("the package begins with it"));
         }
         let paths: BTreeSet<String> = deed.files.iter().cloned().collect();
-        let former = self.files(&mut tx, &paths, Some(moment - 1)).await?;
-        let applied = self.files(&mut tx, &paths, Some(moment)).await?;
-        let present = self.files(&mut tx, &paths, None).await?;
+        let former = self.files(tx, &paths, Some(moment - 1)).await?;
+        let applied = self.files(tx, &paths, Some(moment)).await?;
+        let present = self.files(tx, &paths, None).await?;
         let mut edits = Edits::new();
         let mut conflicts = Vec::new();
         for path in &paths {
@@ -222,9 +280,18 @@ impl ProjectPackage {
         }
         if !conflicts.is_empty() {
             let touched: BTreeSet<&str> = conflicts.iter().map(|conflict| conflict.object.as_str()).collect();
-            let since = self.changed_since(&mut tx, moment, &touched).await?;
+            let since = self.changed_since(tx, moment, &touched).await?;
             return Err(PackageError::UndoConflict { moment, since, conflicts: Conflicts(conflicts) });
         }
+        Ok(Undoing { edits, present })
+    }
+
+    /// Takes back what was applied, also if it has been changed since, as long as both do not touch.
+    pub async fn undo(&self, moment: i64) -> Result<Undone> {
+        let mut tx = self.db.write().await?;
+        tx.lock_project(self.who.project_id).await?;
+        let head = self.head(&mut tx).await?;
+        let Undoing { edits, .. } = self.undoing(&mut tx, moment).await?;
         let cause = Cause { kind: "undo", set: None, operations: None, undoes: Some(moment) };
         let around = self.around(&mut tx, &head, &edits).await?;
         let was = self.findings_in(&mut tx, &around).await?;

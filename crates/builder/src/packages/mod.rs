@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use toolhost_contract::{Clock, Redactor};
 
-pub use apply::{Applied, Apply, Undone};
+pub use apply::{Applied, Apply, UndoPlan, Undone, UndoneFile};
 pub use conflict::{Conflict, Conflicts};
 pub use discard::Discarded;
 pub use error::{PackageError, Result};

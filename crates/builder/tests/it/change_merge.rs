@@ -53,6 +53,21 @@ fn texts_merge_where_a_line_is_between_them() {
 }
 
 #[test]
+fn two_that_want_the_same_json_do_not_clash_because_of_its_layout() {
+    let (flat, tall) =
+        (r#"{"id":"dev","persona":{"role":"x"}}"#, "{\n  \"id\": \"dev\",\n  \"persona\": { \"role\": \"x\" }\n}");
+    for part in [Part::Definition, Part::Graph, Part::Entry, Part::Content] {
+        let [current, ours, other] = [flat, tall, "{ \"id\": \"other\" }"].map(|text| of(part, text));
+        // Both made it: there is nothing before.
+        assert_eq!(merge(None, Some(&current), Some(&ours)), Merged::Clean(Some(current.clone())), "{part:?}");
+        assert!(matches!(merge(None, Some(&current), Some(&other)), Merged::Conflict(_)), "{part:?}");
+        assert_eq!(merged(part, "{}", flat, tall).unwrap(), flat, "{part:?}");
+    }
+    let [current, ours] = ["1.0", "1.00"].map(|text| of(Part::Content, text));
+    assert!(matches!(merge(None, Some(&current), Some(&ours)), Merged::Conflict(_)), "a text is a text");
+}
+
+#[test]
 fn a_clash_shows_all_three_texts() {
     let clashes = merged(Part::Document, "a\nb\n", "a\nc\n", "a\nd").unwrap_err();
     let shown = [&clashes[0].base, &clashes[0].current, &clashes[0].ours].map(|text| text.as_deref().unwrap());

@@ -284,7 +284,7 @@ async fn list_everywhere(all: bool, selection: &Selection, settings: &Settings) 
 fn row(ask: &AskSummary) -> Vec<String> {
     vec![
         ask_id(ask.number),
-        print::cell(&state(ask.state, ask.said.as_deref(), ask.answered_by.as_deref())),
+        print::cell(&state(ask)),
         print::cell(&ask.persona),
         print::cell(&ask.tool),
         print::local_time(ask.expires_at_ms),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use toolhost::{Connection, Need};
-use toolhost_agent::session::{AnswerForm, CallStep, CallSummary, Opening, Watch, replay};
+use toolhost_agent::session::{AnswerForm, CallStep, CallSummary, EndStep, Opening, Watch, replay};
 use toolhost_contract::Signal;
 use toolhost_store::{Role, SessionRow, SessionState, Sessions, StepRow};
 
@@ -173,7 +173,10 @@ async fn show(settings: &Settings, id: &str) -> anyhow::Result<ExitCode> {
     } else {
         print::table(&["session", "state", "turns", "tokens", "cost", "changed", "model", "goal"], &[row(&found)]);
         if let Some(code) = &found.code {
-            print::line(format_args!("ended with {}", paint(WARN, code)));
+            let why = steps.last().filter(|row| row.step.starts_with("end_"));
+            let why = why.map(|row| EndStep::deserialize(&row.body)).transpose()?;
+            let why = why.map_or(String::new(), |why| format!(": {}", print::visible_line(&why.message)));
+            print::line(format_args!("ended with {}{why}", paint(WARN, code)));
         }
         if let Some(parent) = &found.parent {
             print::line(format_args!("begun from {parent}"));

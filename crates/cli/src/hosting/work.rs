@@ -18,7 +18,7 @@ use toolhost_agent::{ModelError, Request};
 use toolhost_builder::change::Side;
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_builder::limits::Size;
-use toolhost_builder::packages::{ChangeSetLine, Deed, PackageError, Preview, WorkflowLine};
+use toolhost_builder::packages::{ChangeSetLine, Deed, PackageError, Preview, UndoPlan, WorkflowLine};
 use toolhost_builder::{Files, from_zip_up_to, to_zip};
 use toolhost_contract::workspace::{Access, Fence, Workspace};
 use toolhost_contract::{ErrorKind, Signal, ToolError};
@@ -376,6 +376,10 @@ impl Work for ProjectWork {
 
     fn history<'a>(&'a self, user: &'a str) -> Done<'a, Vec<Deed>> {
         Box::pin(async move { Ok(self.host_of(user).await?.changes().history().await?) })
+    }
+
+    fn undo_plan<'a>(&'a self, user: &'a str, moment: i64) -> Done<'a, UndoPlan> {
+        Box::pin(async move { Ok(self.host_of(user).await?.changes().undo_plan(moment).await?) })
     }
 
     fn start<'a>(&'a self, user: &'a str, run: NewRun) -> Done<'a, SessionInfo> {

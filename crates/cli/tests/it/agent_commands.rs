@@ -300,6 +300,13 @@ fn a_session_is_its_user_s_and_a_viewer_asks_no_model() {
         assert!(paused.code == Some(1) && paused.stderr.contains(said), "{paused:?}");
         assert!(paused.stderr.contains(&format!("`toolhost session resume {id}`")), "{paused:?}");
         assert_eq!(program.run(&["--json", "session", "show", id]).json()["session"]["state"], state);
+        let steps = program.run(&["--json", "session", "show", id]).json()["steps"].clone();
+        let end = steps.as_array().unwrap().last().unwrap().clone();
+        let why = end["body"]["message"].as_str().unwrap();
+        let shown = program.run(&["session", "show", id]);
+        assert!(end["step"].as_str().unwrap().starts_with("end_") && shown.stdout.contains(why), "{shown:?}: {end}");
+        let replayed = program.run(&["session", "replay", id]);
+        assert!(format!("{replayed:?}").contains(why), "{replayed:?}");
     }
     // Two messages before a turn that never came.
     for message in ["one", "two"] {

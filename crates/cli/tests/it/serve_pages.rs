@@ -143,6 +143,6 @@ async fn changes_since_the_last_commit_name_new_files_too() {
     let cookie = opened(&served, &link(&program, &served, &[])).await;
     let page = look(&served, &cookie, &format!("/projects/{project}/files/changes")).await.body;
     assert!(page.contains("class=\"old\">-one") && page.contains("class=\"new\">+two"), "{page}");
-    assert!(page.contains("?path=new%2Etxt\">new.txt</a>"), "{page}");
+    assert!(page.contains("?path=new%2Etxt&#38;line=1\">new.txt</a>"), "{page}");
     assert_eq!(served.end(), Some(0));
 }

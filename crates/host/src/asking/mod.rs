@@ -14,7 +14,7 @@ mod state;
 
 use serde_json::{Value, json};
 use toolhost_contract::{self as contract, Answer, ErrorKind, Help, Preview, Success, ToolError};
-use toolhost_store::{Ask, AskChange, AskState};
+use toolhost_store::{Ask, AskChange, AskEnd, AskState};
 
 pub(crate) use self::hearing::telling;
 use self::hearing::{AskResult, LocalAnswer, Writing};
@@ -330,6 +330,12 @@ impl<'c> AskedCall<'c> {
         let denied = |message: String| ToolError::new(ErrorKind::Denied, message).hint(HINT_GO_ON);
         match why {
             Refusal::Denied => denied_by_person(name, &answer_of(&self.ask)),
+            Refusal::Expired if self.ask.end() == AskEnd::Unused => {
+                let by = contract::visible_line(self.ask.answered_by.as_deref().unwrap_or_default());
+                denied(format!(
+                    "{by} answered the ask of this call of `{name}`, and the answer expired before a call used it"
+                ))
+            }
             Refusal::Expired => denied(format!("nobody allowed this call of `{name}` in time")),
             Refusal::Withdrawn => denied(format!("`{name}` needs a person's approval, and nobody is here to give it")),
             Refusal::Used => {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolhost_contract::{Answer, ErrorKind, Outcome, ToolError};
 use toolhost_host::{Shown, ask_id};
-use toolhost_store::{Ask, AskPage, AskSummary, Member, StepRow, Token};
+use toolhost_store::{Ask, AskPage, AskState, AskSummary, Member, StepRow, Token};
 
 /// Some of what people are asked.
 #[derive(Serialize, JsonSchema)]
@@ -118,7 +118,7 @@ impl AskInfo {
             rule: shown.rule,
             answer: ask.answer,
             answered_by: ask.answered_by,
-            outcome: ask.outcome,
+            outcome: ask.outcome.filter(|_| ask.state == AskState::Used),
             session_id: ask.session_id,
             created_at_ms: ask.created_at_ms,
             expires_at_ms: ask.expires_at_ms,

@@ -26,6 +26,9 @@ pub(crate) const CALLS: &str = "calls";
 /// A session of an agent has another state or a further step.
 pub(crate) const SESSIONS: &str = "sessions";
 
+/// What a page hears that shows sessions and what they wait for.
+pub(crate) const SESSIONS_AND_ASKS: &str = "sessions asks";
+
 /// Whether a row is about a call that changes nothing.
 fn only_reads(row: &Row) -> bool {
     #[derive(Deserialize)]

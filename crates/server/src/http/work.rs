@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolhost_builder::change::{ObjectDiff, Report, Side};
-use toolhost_builder::packages::{Brought, ChangeSetLine, Conflict, Deed, WorkflowLine};
+use toolhost_builder::packages::{Brought, ChangeSetLine, Conflict, Deed, UndoPlan, WorkflowLine};
 use toolhost_builder::refs::Index;
 use toolhost_builder::{Files, Finding, Package, validate};
 use toolhost_contract::{BoxFuture, ToolError, canonical_json};
@@ -281,6 +281,9 @@ pub trait Work: Send + Sync {
 
     /// What has been applied, the newest first.
     fn history<'a>(&'a self, user: &'a str) -> Done<'a, Vec<Deed>>;
+
+    /// What an undo of a change of the package would do now.
+    fn undo_plan<'a>(&'a self, user: &'a str, moment: i64) -> Done<'a, UndoPlan>;
 
     /// Starts a session, which runs on this server. Answers where it stands.
     fn start<'a>(&'a self, user: &'a str, run: NewRun) -> Done<'a, SessionInfo>;

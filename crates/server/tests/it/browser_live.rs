@@ -25,11 +25,55 @@ async fn denies(rig: &Rig, person: &Person, id: &str) {
     rig.houses[0].gate.queue().decide(person, ask_number(id).unwrap(), decision, "test").await.unwrap();
 }
 
-/// The page is connected, and has been fetched once since.
+/// The page is connected.
 async fn is_live(browser: &Browser) {
-    browser
-        .until("performance.getEntriesByType('resource').some((entry) => entry.initiatorType === 'xmlhttprequest')")
-        .await;
+    browser.until("document.documentElement.dataset.stream === 'open'").await;
+}
+
+/// How often a page has fetched itself.
+async fn fetches(browser: &Browser) -> serde_json::Value {
+    let count =
+        "return performance.getEntriesByType('resource').filter((of) => of.initiatorType === 'xmlhttprequest').length";
+    browser.run(count).await
+}
+
+#[tokio::test]
+async fn a_page_is_loaded_once_though_it_reads_by_calls_and_misses_nothing_meanwhile() {
+    let (rig, token) = asking().await;
+    let Some(page) = browser(&rig, "local").await else { return };
+    for path in ["/projects/p0/board", "/projects/p0/plan", "/projects/p0/sessions", "/"] {
+        page.open(&url(&rig, path)).await;
+        is_live(&page).await;
+        // An event that every page hears of comes after whatever the page's own calls might have told.
+        assert_eq!(fetches(&page).await, 0, "{path}");
+    }
+    let reads = rig.houses[0].rows().await.iter().filter(|row| row["tool"] == "ticket.list").count();
+    assert!(reads > 0, "the board reads by calls");
+    // A stream that begins later than what happened after its page was made tells of it all the same.
+    let shown = crate::pages::Browser::signed_in(&rig, "local").await;
+    let made = shown.get("/").await.body;
+    let heard = made.split("data-heard=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    ask_to_write(&rig, &token, "between.txt").await;
+    let headers = [("cookie", &*shown.cookie), ("connection", "keep-alive")];
+    let asked = request(("GET", &format!("/live?heard={heard}")), &headers, "");
+    let mut live = HttpStream::open(rig.address, asked.as_bytes()).await;
+    let (told, is_told) = live.until("event: changed").await;
+    assert!(is_told, "{told}");
+}
+
+#[tokio::test]
+async fn a_page_that_cannot_be_refreshed_keeps_what_it_shows_and_says_so() {
+    let (rig, token) = asking().await;
+    let id = ask_to_write(&rig, &token, "one.txt").await;
+    let eva = eva(&rig).await;
+    let Some(page) = browser(&rig, "eva").await else { return };
+    page.open(&url(&rig, &format!("/asks/p0/{id}"))).await;
+    is_live(&page).await;
+    // The project is hers no more: the page that she looks at ends in an error now.
+    rig.houses[0].store.people().remove(rig.houses[0].project.id, eva.user_id).await.unwrap();
+    page.run("window.dispatchEvent(new Event('online'))").await;
+    page.until_says("This page could not be refreshed").await;
+    assert!(page.text().await.contains("one.txt"), "what was there stays");
 }
 
 #[tokio::test]

@@ -201,3 +201,159 @@ async fn a_package_that_is_too_large_is_not_told_to_try_again_later() {
         }
     }
 }
+
+/// Applies the set on its page; answers its page afterwards, as the browser that has done so is shown it.
+async fn apply(browser: &Browser<'_>, set: &str) -> HttpReply {
+    let page = shown(browser, set).await;
+    let applied = browser.post(set, &form(&[("decision", "apply"), ("digest", &hidden(&page, "digest"))])).await;
+    assert_eq!(applied.status, 303, "{applied:?} {page}");
+    let done = applied.header("set-cookie").unwrap().split(';').next().unwrap();
+    browser.send(("GET", set), &[("cookie", done)], "").await
+}
+
+/// Makes the first workflow, after what cannot be one.
+async fn first_workflow(browser: &Browser<'_>) {
+    let path = format!("{BUILDER}/new/workflow");
+    let goal = "A letter: <b>plain</b>";
+    let fields = |step: &'static str| {
+        form(&[
+            ("id", "main"),
+            ("title", "Discharge"),
+            ("goal", goal),
+            ("step", step),
+            ("agent", "nurse"),
+            ("instructions", "Write it."),
+        ])
+    };
+    for wrong in ["", "../x"] {
+        let refused = browser.post(&path, &fields(wrong)).await;
+        assert!(refused.status == 400 && refused.body.contains("A letter: &#60;b&#62;plain"), "{wrong:?}: {refused:?}");
+    }
+    let open = shown(browser, &format!("{BUILDER}/changes")).await;
+    assert!(open.contains("0 open"), "nothing is kept of what cannot be applied: {open}");
+    let made = browser.post(&path, &fields("collect")).await;
+    assert_eq!(made.status, 303, "{made:?}");
+    let page = apply(browser, made.header("location").unwrap()).await;
+    assert!(page.body.contains("role=\"status\">The change set is applied.</p>"), "{page:?}");
+    assert!(
+        page.header("set-cookie").unwrap().contains("-done")
+            && page.header("set-cookie").unwrap().contains("Max-Age=0")
+    );
+    let again = shown(browser, made.header("location").unwrap()).await;
+    assert!(!again.contains("The change set is applied.</p>"), "it is said once: {again}");
+}
+
+#[tokio::test]
+async fn a_package_is_begun_and_filled_by_hand_from_nothing() {
+    let rig = Rig::start_all(vec![house()], HttpLimits::default(), None, PackageWork::of).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let none = shown(&browser, BUILDER).await;
+    assert!(none.contains("/builder/new\"") && none.contains("/builder/import\""), "no dead end: {none}");
+    let nameless =
+        browser.post(&format!("{BUILDER}/new"), &form(&[("name", " "), ("description", "For <wards>")])).await;
+    assert!(nameless.status == 400 && nameless.body.contains("Give it a name."), "{nameless:?}");
+    assert!(nameless.body.contains("For &#60;wards&#62;"), "what was typed stays: {nameless:?}");
+    let begun =
+        browser.post(&format!("{BUILDER}/new"), &form(&[("name", "discharge"), ("description", "For wards")])).await;
+    assert_eq!((begun.status, begun.header("location")), (303, Some(BUILDER)), "{begun:?}");
+    let page = shown(&browser, BUILDER).await;
+    assert!(page.contains("/builder/new/workflow\"") && page.contains("/builder/import\""), "{page}");
+
+    first_workflow(&browser).await;
+    let step = |id: &'static str, after: &'static str, next: &'static str| {
+        form(&[
+            ("workflow", "main"),
+            ("id", id),
+            ("title", "Check: \"twice\""),
+            ("agent", "doctor"),
+            ("after", after),
+            ("label", "done"),
+            ("next", next),
+            ("goal", "No mistake."),
+            ("instructions", "Read it."),
+        ])
+    };
+    let path = format!("{BUILDER}/new/step");
+    let lost = browser.post(&path, &step("check", "nowhere", "")).await;
+    assert!(lost.status == 400 && lost.body.contains("The workflow has no such step."), "{lost:?}");
+    let made = browser.post(&path, &step("check", "collect", "")).await;
+    assert_eq!(made.status, 303, "{made:?}");
+    apply(&browser, made.header("location").unwrap()).await;
+    let made = browser.post(&path, &step("send", "check", "")).await;
+    assert_eq!(made.status, 303, "{made:?}");
+    apply(&browser, made.header("location").unwrap()).await;
+    let edge = form(&[("workflow", "main"), ("from", "collect"), ("to", "send"), ("label", "nothing to check")]);
+    let made = browser.post(&format!("{BUILDER}/new/edge"), &edge).await;
+    assert_eq!(made.status, 303, "{made:?}");
+    apply(&browser, made.header("location").unwrap()).await;
+    let agent = form(&[
+        ("id", "clerk"),
+        ("title", "Clerk"),
+        ("role", "Posts it."),
+        ("identity", "Knows stamps."),
+        ("style", ""),
+        ("principles", ""),
+    ]);
+    let made = browser.post(&format!("{BUILDER}/new/agent"), &agent).await;
+    assert_eq!(made.status, 303, "{made:?}");
+    apply(&browser, made.header("location").unwrap()).await;
+    let page = shown(&browser, BUILDER).await;
+    assert!(page.contains("3 nodes") && page.contains("3 agents"), "{page}");
+    let findings = shown(&browser, &format!("{BUILDER}/findings")).await;
+    assert!(!findings.contains(">Error</span>"), "{findings}");
+    let step = shown(&browser, &format!("{BUILDER}/object?name=step%3Amain%2Fcollect")).await;
+    assert!(step.contains("nothing to check"), "{step}");
+    let vera = with_viewer(&rig).await;
+    for (kind, status) in [("workflow", 403), ("agent", 403), ("nothing", 404)] {
+        assert_eq!(vera.get(&format!("{BUILDER}/new/{kind}")).await.status, status, "{kind}");
+    }
+    assert_eq!(vera.post(&format!("{BUILDER}/new"), &form(&[("name", "x")])).await.status, 403);
+}
+
+#[tokio::test]
+async fn an_edit_by_hand_that_is_not_valid_is_corrected_where_it_was_typed() {
+    let rig = rig_with(sample()).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let (path, name) = (format!("{BUILDER}/edit"), format!("step:{FLOW}/{STEP}"));
+    let page = shown(&browser, &format!("{path}?name={}", name.replace(':', "%3A").replace('/', "%2F"))).await;
+    let revision = hidden(&page, "revision");
+    let right = String::from_utf8(sample()["steps/check-claims.md"].clone()).unwrap() + "\nOne line more.\n";
+    let wrong = right.replacen("agentId:", "agentId: nobody-here #", 1);
+    assert_ne!(right, wrong);
+    let fields = |text: &str| form(&[("name", &name), ("revision", &revision), ("text", text), ("reason", "because")]);
+    let refused = browser.post(&path, &fields(&wrong)).await;
+    assert!(refused.status == 400 && refused.body.contains("nothing was kept of it"), "{refused:?}");
+    assert!(refused.body.contains("nobody-here") && refused.body.contains("One line more."), "{refused:?}");
+    assert!(shown(&browser, &format!("{BUILDER}/changes")).await.contains("0 open"));
+    let taken = browser.post(&path, &fields(&right)).await;
+    assert_eq!(taken.status, 303, "{taken:?}");
+}
+
+#[tokio::test]
+async fn links_of_the_builder_lead_to_what_is_there() {
+    let rig = rig_with(sample()).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let agent = form(&[("id", "clerk"), ("title", "Clerk"), ("role", "Posts it."), ("identity", "Knows stamps.")]);
+    let made = browser.post(&format!("{BUILDER}/new/agent"), &agent).await;
+    let set = made.header("location").unwrap();
+    let page = shown(&browser, set).await;
+    assert!(page.contains("agent:clerk") && !page.contains("object?name=agent%3Aclerk"), "it is not there yet: {page}");
+    let early = browser.get(&format!("{BUILDER}/object?name=agent%3Aclerk")).await;
+    assert_eq!(
+        (early.status, early.header("location")),
+        (303, Some(set)),
+        "the set shows it as it would be: {early:?}"
+    );
+    assert_eq!(browser.get(&format!("{BUILDER}/object?name=agent%3Anobody")).await.status, 404);
+    let whole = browser.get(&format!("{BUILDER}/object?name=package")).await;
+    assert_eq!((whole.status, whole.header("location")), (303, Some(BUILDER)), "{whole:?}");
+    // Every link of these pages leads somewhere.
+    for path in [BUILDER.to_owned(), format!("{BUILDER}/object?name=workflow%3A{FLOW}"), set.to_owned()] {
+        let page = shown(&browser, &path).await;
+        for link in page.split("href=\"/projects/").skip(1) {
+            let link = format!("/projects/{}", link.split(['"', '#']).next().unwrap().replace("&#38;", "&"));
+            let status = browser.get(&link).await.status;
+            assert!(status < 400, "{path} leads to {link}: {status}");
+        }
+    }
+}

@@ -69,14 +69,21 @@ async fn a_set_is_seen_applied_as_it_was_seen_and_taken_back() {
     let body = shown(&browser, &path).await;
     assert!(body.contains(">applied<") && !body.contains("Your decision"), "{body}");
     let history = shown(&browser, HISTORY).await;
-    assert!(history.contains("Change 2: applied") && history.contains("Undo change 2"), "{history}");
-    assert_eq!(browser.post(HISTORY, "moment=2").await.status, 303);
+    let undo = format!("{HISTORY}/2/undo");
+    assert!(history.contains("Change 2: applied") && history.contains(&format!("href=\"{undo}\"")), "{history}");
+    assert!(!history.contains("<button>Undo"), "an undo is looked at first: {history}");
+    let preview = shown(&browser, &undo).await;
+    assert!(preview.contains("Undo it") && preview.contains("class=\"old\""), "{preview}");
+    let blind = browser.post(&undo, &form(&[("digest", "0")])).await;
+    assert!(blind.status == 409 && blind.body.contains("something else than the page"), "{blind:?}");
+    let undone = browser.post(&undo, &form(&[("digest", &hidden(&preview, "digest"))])).await;
+    assert_eq!((undone.status, undone.header("location")), (303, Some(HISTORY)), "{undone:?}");
     let history = shown(&browser, HISTORY).await;
     assert!(
         history.contains("Change 3: took change 2 back") && history.contains("taken back by change 3"),
         "{history}"
     );
-    let again = browser.post(HISTORY, "moment=2").await;
+    let again = browser.get(&undo).await;
     assert!(again.status == 409 && again.body.contains("change 3 has done so already"), "{again:?}");
     let row = rig.houses[0].rows().await.into_iter().find(|row| row["tool"] == "builder.change.apply").unwrap();
     assert!(row.to_string().contains("workbench"), "{row}");
@@ -229,7 +236,8 @@ async fn a_viewer_applies_discards_and_undoes_nothing() {
         assert_eq!(eve.post(&path, &form(&[("decision", decision), ("digest", &digest)])).await.status, 404);
     }
     assert!(shown(&local, &path).await.contains("Your decision"), "it is open as before");
-    assert_eq!(vera.post(HISTORY, "moment=1").await.status, 403);
+    assert_eq!(eve.get(&format!("{HISTORY}/1/undo")).await.status, 404);
+    assert_eq!(vera.post(&format!("{HISTORY}/1/undo"), "digest=x").await.status / 100, 4);
     assert_eq!(local.get(&format!("{CHANGES}/cs-99")).await.status, 404);
     assert_eq!(local.get(&format!("{CHANGES}/x")).await.status, 404);
 }

@@ -136,9 +136,7 @@ async fn a_package_is_shown_to_members_and_to_nobody_else() {
         assert_eq!((there.status, &there.body), (404, &not.body), "{path}");
         assert_eq!(local.get(&path).await.status, 200, "{path}");
     }
-    for name in
-        ["step:research-report/none", "agent:none", "asset:bmad.json", "package", "x", "variable:research-report/n"]
-    {
+    for name in ["step:research-report/none", "agent:none", "asset:bmad.json", "x", "variable:research-report/n"] {
         assert_eq!(local.get(&object(name)).await.status, 404, "{name}");
     }
     let zip = local.get("/projects/p0/builder/export").await;

@@ -308,6 +308,79 @@ async fn a_person_sees_the_whole_effect_and_allows_it() {
 }
 
 #[tokio::test]
+async fn an_old_link_says_how_to_sign_in_and_the_wanted_page_is_come_back_to() {
+    let rig = Rig::one().await;
+    let mut browser = Browser::fresh(&rig);
+    let wanted = browser.get("/projects/p0/board").await;
+    browser.keep(&wanted);
+    let old = link(&rig.houses[0], USER_NAME, 1).await;
+    rig.advance(2 * 60_000);
+    let late = browser.get(&old).await;
+    assert!(
+        late.status == 404 && late.body.contains("too old") && late.body.contains("toolhost login --server"),
+        "{late:?}"
+    );
+    assert!(late.body.contains("it leads to the page that you wanted to see"), "{late:?}");
+    let fresh = link(&rig.houses[0], USER_NAME, 1).await;
+    let signed_in = browser.post(&fresh, "").await;
+    assert_eq!((signed_in.status, signed_in.header("location")), (303, Some("/projects/p0/board")), "{signed_in:?}");
+}
+
+#[tokio::test]
+async fn an_ask_says_what_a_yes_is_bound_to_and_errors_stand_beside_their_field() {
+    let (rig, _, ask) = asked(json!({ "path": "asked.txt", "content": "one <two>" })).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let path = format!("/asks/p0/{ask}");
+    let page = browser.get(&path).await;
+    for shown in [
+        "A yes allows this call of <code>file.write</code> once",
+        "one &#60;two&#62;",
+        "href=\"/projects/p0/sessions\"",
+    ] {
+        assert!(page.body.contains(shown), "{shown}: {}", page.body);
+    }
+    let digest = digest(&page);
+    let wrong = [
+        (vec![("decision", "deny"), ("text", "")], "text"),
+        (vec![("decision", "edit"), ("arguments", "no JSON")], "arguments"),
+        (vec![("rule", "on"), ("hours", "0")], "hours"),
+    ];
+    for (mut fields, at) in wrong {
+        fields.push(("digest", &digest));
+        let reply = browser.post(&path, &form(&fields)).await;
+        assert_eq!(reply.status, 400, "{at}: {reply:?}");
+        let beside = format!("aria-invalid=\"true\" aria-describedby=\"{at}-error\"");
+        assert!(
+            reply.body.contains(&beside) && reply.body.contains(&format!("id=\"{at}-error\"")),
+            "{at}: {}",
+            reply.body
+        );
+        assert_eq!(reply.body.matches("role=\"alert\"").count(), 1, "{at}: {}", reply.body);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_no_call_used_is_told_as_one_and_not_as_silence() {
+    let (rig, token, unused) = asked(json!({ "path": "asked.txt", "content": "x" })).await;
+    let silent = rig.call(&token, "file.write", json!({ "path": "other.txt", "content": "x" })).await;
+    let silent = silent.json()["data"]["approvalId"].as_str().unwrap().to_owned();
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let path = format!("/asks/p0/{unused}");
+    let digest = digest(&browser.get(&path).await);
+    assert_eq!(browser.post(&path, &form(&[("decision", "allow"), ("digest", &digest)])).await.status, 303);
+    rig.advance(4 * 3_600_000);
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let page = browser.get(&path).await.body;
+    assert!(page.contains("local said: allow. The answer expired before a call used it."), "{page}");
+    let inbox = browser.get("/").await.body;
+    assert!(inbox.contains("allow, by local; expired before it was used"), "{inbox}");
+    let page = browser.get(&format!("/asks/p0/{silent}")).await.body;
+    assert!(page.contains("Expired: nobody answered in time."), "{page}");
+    let late = rig.call(&rig.token(&["call"]).await, "approval.wait", json!({ "approvalId": unused })).await.body;
+    assert!(!late.contains("nobody"), "{late}");
+}
+
+#[tokio::test]
 async fn a_no_needs_a_reason_and_what_was_typed_is_kept() {
     let (rig, token, ask) = asked(json!({ "path": "asked.txt", "content": "x" })).await;
     let browser = Browser::signed_in(&rig, USER_NAME).await;

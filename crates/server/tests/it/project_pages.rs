@@ -57,7 +57,10 @@ async fn the_audit_shows_what_was_done_the_newest_first_and_page_by_page() {
     // Rows of reads are written a moment after their answers.
     rig.houses[0].rows().await;
     let browser = Browser::signed_in(&rig, USER_NAME).await;
-    let first = browser.get("/projects/p0/audit").await.body;
+    let by_default = browser.get("/projects/p0/audit").await.body;
+    assert!(by_default.contains("f59.txt") && !by_default.contains("missing.txt"), "{by_default}");
+    let all = by_default.split(" <a href=\"").find(|rest| rest.contains(">All calls</a>")).unwrap().split('"').next();
+    let first = browser.get(&all.unwrap().replace("&#38;", "&")).await.body;
     assert!(first.contains("missing.txt") && first.contains("f59.txt") && !first.contains("f0.txt"), "{first}");
     assert!(first.find("f59.txt") < first.find("f58.txt"), "{first}");
     assert!(first.contains("done, ") && !first.contains(">started<"), "a call that has ended is one line: {first}");
@@ -73,8 +76,6 @@ async fn the_audit_shows_what_was_done_the_newest_first_and_page_by_page() {
     assert!(failed.contains("missing.txt") && !failed.contains("f59.txt"), "{failed}");
     let reads = browser.get("/projects/p0/audit?tool=file_read").await.body;
     assert!(reads.contains("missing.txt") && !reads.contains("f59.txt"), "{reads}");
-    let changes = browser.get("/projects/p0/audit?changes=on").await.body;
-    assert!(changes.contains("f59.txt") && !changes.contains("missing.txt"), "{changes}");
     let mine = browser.get(&format!("/projects/p0/audit?by={USER_NAME}")).await.body;
     assert!(mine.contains("f59.txt") && mine.contains(&format!("for {USER_NAME} (")), "{mine}");
     viewer(&rig, "edda", Role::Viewer).await;
@@ -119,7 +120,17 @@ async fn files_are_looked_at_as_agents_may_and_no_further() {
     let browser = Browser::signed_in(&rig, USER_NAME).await;
     let top = browser.get("/projects/p0/files").await.body;
     assert!(top.contains("?path=src\">src/</a>") && top.contains("hostile.txt"), "{top}");
-    let file = browser.get("/projects/p0/files?path=src%2Fdeep%2Fmain%2Ers").await.body;
+    let deep = browser.get("/projects/p0/files?path=src%2Fdeep").await.body;
+    let of_file = "/projects/p0/files?path=src%2Fdeep%2Fmain%2Ers&line=1";
+    assert!(deep.contains(&of_file.replace('&', "&#38;")), "{deep}");
+    let file = browser.get(of_file).await.body;
+    let failed = rig.houses[0].rows().await.iter().filter(|row| row["outcome"]["ok"] == false).count();
+    assert_eq!(failed, 0, "opening a file tries nothing that fails");
+    assert_eq!(
+        browser.get("/projects/p0/files?path=src%2Fdeep%2Fmain%2Ers").await.body,
+        file,
+        "a typed path leads there, too"
+    );
     assert!(file.contains("fn main()") && file.contains("?path=src%2Fdeep\">deep</a>"), "{file}");
     let found = browser.get("/projects/p0/files?q=HELLO").await.body;
     assert!(found.contains("src/deep/main.rs, line 2") && found.contains("Lines: 1. Files: 1."), "{found}");
@@ -131,6 +142,30 @@ async fn files_are_looked_at_as_agents_may_and_no_further() {
     let rows = rig.houses[0].rows().await;
     let read = rows.iter().find(|row| row["tool"] == "file.read").unwrap();
     assert_eq!((read["caller"]["door"].as_str(), read["caller"]["kind"].as_str()), (Some("workbench"), Some("person")));
+}
+
+#[tokio::test]
+async fn with_a_quota_used_up_people_still_look_and_what_they_read_uses_none_of_it() {
+    let rig = Rig::one().await;
+    let (house, token) = (&rig.houses[0], rig.token(&["call"]).await);
+    let quota = toolhost_store::Quota::new(Some(2), None).unwrap();
+    house.store.quotas().set(house.project.id, quota).await.unwrap();
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    for _ in 0..4 {
+        assert_eq!(browser.get("/projects/p0/files").await.status, 200);
+    }
+    house.rows().await;
+    for is_let_through in [true, true, false] {
+        let called = rig.call(&token, "file.list", json!({})).await.json();
+        assert_eq!(called["ok"], is_let_through, "the pages have used none of it: {called}");
+        house.rows().await;
+    }
+    for path in ["files", "board", "plan"] {
+        assert_eq!(browser.get(&format!("/projects/p0/{path}")).await.status, 200, "{path}");
+    }
+    // What changes something counts, whoever does it.
+    let saved = browser.post("/projects/p0/board/new", &form(&[("title", "one more")])).await;
+    assert!(saved.status == 404 || saved.status == 429, "{saved:?}");
 }
 
 #[tokio::test]
@@ -233,4 +268,44 @@ async fn access_is_shown_to_members_and_tokens_to_owners_alone() {
         made.status == 403 && made.body.contains("Sign in again") && made.body.contains("value=\"late\""),
         "{made:?}"
     );
+}
+
+#[tokio::test]
+async fn every_call_that_changed_files_is_found_and_a_deploy_without_a_target_says_what_to_set() {
+    let rig = Rig::one().await;
+    let token = rig.token(&["call"]).await;
+    rig.call(&token, "file.write", json!({ "path": "a.txt", "content": "one\n" })).await;
+    let edits = json!([{ "search": "one", "replace": "two" }]);
+    rig.call(&token, "file.edit", json!({ "path": "a.txt", "edits": edits })).await;
+    rig.call(&token, "ticket.create", json!({ "title": "no file" })).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let changes = browser.get("/projects/p0/files/changes").await.body;
+    assert!(changes.contains("href=\"/projects/p0/audit?files=on\""), "{changes}");
+    let found = browser.get("/projects/p0/audit?files=on").await.body;
+    assert!(found.contains("file.write") && found.contains("file.edit") && !found.contains("ticket.create"), "{found}");
+    let deploy = browser.get("/projects/p0/deploy").await.body;
+    assert!(deploy.contains("[deploy]") && !deploy.contains("ask the person"), "{deploy}");
+}
+
+#[tokio::test]
+async fn a_search_finds_records_and_sessions_of_the_person_s_projects_alone() {
+    let rig = Rig::start(vec![house(), house()], HttpLimits::default()).await;
+    let token = rig.token(&["call"]).await;
+    rig.call(&token, "ticket.create", json!({ "title": "Paint the quokka" })).await;
+    crate::session_pages::session(
+        &rig,
+        crate::session_pages::ID,
+        "Count quokkas",
+        &[],
+        toolhost_store::SessionState::Done,
+    )
+    .await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let found = browser.get("/search?q=quokka").await.body;
+    assert!(found.contains("Paint the quokka") && found.contains("/projects/p0/records/TKT%2D001\""), "{found}");
+    assert!(found.contains("Count quokkas") && found.contains("0123456789abcdef"), "{found}");
+    rig.houses[0].store.people().add_user("eve").await.unwrap();
+    let eve = Browser::signed_in(&rig, "eve").await;
+    let found = eve.get("/search?q=quokka").await.body;
+    assert!(!found.contains("Paint") && !found.contains("Count"), "{found}");
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolhost_server::http::HttpLimits;
 use toolhost_store::Role;
 
-use crate::pages::{Browser, form};
+use crate::pages::{Browser, USER_NAME, form};
 use crate::rig::{Rig, house};
 use crate::session_pages::assert_is_text;
 
@@ -347,4 +347,70 @@ async fn records_are_for_members_and_changes_for_editors() {
     for below in ["records/TKT-999", "records/x", "records/TKT-001?field=nope", "plan/artifacts/nope"] {
         assert_eq!(viewer.get(&format!("/projects/p0/{below}")).await.status, 404, "{below}");
     }
+}
+
+#[tokio::test]
+async fn each_kind_of_the_plan_is_created_by_a_form() {
+    let rig = Rig::one().await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let plan = browser.get("/projects/p0/plan").await.body;
+    assert!(plan.contains("/projects/p0/plan/new/requirement"), "{plan}");
+    // The kind, what is typed, and where that leads.
+    type Typed = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+    let kinds: &[Typed] = &[
+        (
+            "iteration",
+            &[("title", "First"), ("description", "All of it"), ("base", ""), ("inheritance", "none")],
+            "/projects/p0/plan/iterations",
+        ),
+        (
+            "requirement",
+            &[
+                ("title", "Fast"),
+                ("description", "<b>"),
+                ("priority", "high"),
+                ("category", "functional"),
+                ("acceptanceCriteria", "one\r\ntwo"),
+            ],
+            "/projects/p0/records/REQ-001",
+        ),
+        (
+            "feature",
+            &[("name", "Cache"), ("description", "x"), ("requirementIds", "REQ-001"), ("completionCriteria", "done")],
+            "/projects/p0/records/FEAT-001",
+        ),
+        (
+            "milestone",
+            &[("name", "Beta"), ("deadline", "2026-12-24"), ("features", "FEAT-001")],
+            "/projects/p0/records/",
+        ),
+        (
+            "component",
+            &[("name", "Store"), ("componentType", "database"), ("responsibilities", "keeps"), ("technology", "SQL")],
+            "/projects/p0/records/",
+        ),
+        ("artifact", &[("kind", "idea"), ("content", "# Idea\r\n\r\nIt is one.")], "/projects/p0/plan/artifacts"),
+        (
+            "insight",
+            &[("stage", "design"), ("content", "Keep it small."), ("importance", "normal")],
+            "/projects/p0/plan/memory",
+        ),
+        ("issue", &[("stage", "coding"), ("content", "It is slow.")], "/projects/p0/plan/memory"),
+        ("learning", &[("content", "Measure first.")], "/projects/p0/plan/memory"),
+        ("persona", &[("name", "Ada"), ("role", "developer"), ("personality", "dry")], "/projects/p0/plan/personas"),
+    ];
+    for (kind, fields, leads_to) in kinds {
+        let path = format!("/projects/p0/plan/new/{kind}");
+        assert_eq!(browser.get(&path).await.status, 200, "{kind}");
+        let empty = browser.post(&path, &form(&[("iteration", "x")])).await;
+        assert!(empty.status == 400 && empty.body.contains("-error\""), "{kind}: {empty:?}");
+        let made = browser.post(&path, &form(fields)).await;
+        let location = made.header("location").unwrap_or_default();
+        assert!(made.status == 303 && location.starts_with(leads_to), "{kind}: {made:?}");
+        assert_eq!(browser.get(location).await.status, 200, "{kind}: {location}");
+    }
+    let wrong = form(&[("name", "Typed <here>"), ("deadline", "tomorrow")]);
+    let refused = browser.post("/projects/p0/plan/new/milestone", &wrong).await;
+    assert!(refused.status == 400 && refused.body.contains("Typed &#60;here&#62;"), "{refused:?}");
+    assert_eq!(browser.get("/projects/p0/plan/new/nothing").await.status, 404);
 }

@@ -186,6 +186,68 @@ async fn what_a_session_waits_for_is_named_with_its_ask() {
 }
 
 #[tokio::test]
+async fn an_ask_says_how_its_session_has_stopped_and_goes_only_with_one_that_was_cancelled() {
+    for engine in engines() {
+        let policy = "[[rules]]\ntool = \"file.write\"\ndecide = \"ask\"\n";
+        let rig = Rig::start(vec![asking_nobody(engine.builder()).project_policy(policy)], HttpLimits::default()).await;
+        let (house, browser) = (&rig.houses[0], Browser::signed_in(&rig, "local").await);
+        let ends = [
+            (SessionState::Done, false, "has finished"),
+            (SessionState::Failed, false, "has failed"),
+            (SessionState::Limited, false, "was stopped by a limit"),
+            (SessionState::Paused, false, "is paused"),
+            (SessionState::Cancelled, true, ""),
+        ];
+        for (number, (state, is_withdrawn, why)) in ends.into_iter().enumerate() {
+            let id = format!("as_{number:016}");
+            session(&rig, &id, "goal", &[], SessionState::Paused).await;
+            let held = house.store.sessions().hold(house.project.id, &id).await.unwrap();
+            let mut call = house.request("file.write", json!({ "path": format!("{number}.txt"), "content": "x" }));
+            call.scope.session_id = Some(id.clone());
+            let ask = house.run(call).await.data["approvalId"].as_str().unwrap().to_owned();
+            let at_work = browser.get(&format!("/projects/p0/sessions/{id}")).await.body;
+            assert!(
+                at_work.contains("waiting for an answer</span>") && !at_work.contains("working</span>"),
+                "{at_work}"
+            );
+            assert!(at_work.contains(&format!("href=\"/asks/p0/{ask}\">Answer {ask}</a>")), "{at_work}");
+            let list = browser.get("/projects/p0/sessions").await.body;
+            assert!(list.contains("waiting for an answer</span>"), "{list}");
+            held.release(state, None).await.unwrap();
+            let page = browser.get(&format!("/asks/p0/{ask}")).await.body;
+            let said = match is_withdrawn {
+                true => "Withdrawn: the session that asked was cancelled.".to_owned(),
+                false => format!(", which {why}: the call is made when somebody tells it to go on"),
+            };
+            assert!(page.contains(&said), "{state:?}: {page}");
+            assert_eq!(page.contains("Allow once"), !is_withdrawn, "{state:?}: {page}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_stopped_by_itself_says_why() {
+    let rig = Rig::one().await;
+    let why = json!({ "code": "AI_PROVIDER_ERROR", "message": "the model's server says: <no credit> left" });
+    let steps = [turn(0, "I look.", "call-1"), vec![("end_1_0".to_owned(), why)]].concat();
+    session(&rig, ID, "goal", &borrowed(&steps), SessionState::Failed).await;
+    let browser = Browser::signed_in(&rig, "local").await;
+    let told = "The model&#39;s server says: &#60;no credit&#62; left.";
+    for path in [format!("sessions/{ID}"), "sessions".to_owned()] {
+        let page = browser.get(&format!("/projects/p0/{path}")).await.body;
+        assert!(page.contains(told), "{path}: {page}");
+    }
+    let page = browser.get(&format!("/projects/p0/sessions/{ID}")).await.body;
+    assert!(page.contains("Stopped: AI_PROVIDER_ERROR"), "{page}");
+    // One that goes on after that says so no more.
+    let store = &rig.houses[0].store;
+    let held = store.sessions().hold(rig.houses[0].project.id, ID).await.unwrap();
+    let page = browser.get(&format!("/projects/p0/sessions/{ID}")).await.body;
+    assert!(!page.contains("Why it stopped"), "{page}");
+    held.release(SessionState::Done, None).await.unwrap();
+}
+
+#[tokio::test]
 async fn what_agents_write_is_text_in_every_field_of_a_session() {
     let rig = Rig::one().await;
     let tricks = hostile();
@@ -196,7 +258,7 @@ async fn what_agents_write_is_text_in_every_field_of_a_session() {
     steps[0].1["reply"]["calls"][0]["name"] = tricks.clone().into();
     steps[0].1["reply"]["calls"][0]["arguments"] = json!({ "malformed": tricks });
     steps.push(("say_1_0".to_owned(), json!({ "text": tricks })));
-    steps.push(("check_1".to_owned(), json!({ "Bad": { "code": tricks, "findings": tricks, "discard": null } })));
+    steps.push(("check_1".to_owned(), json!({ "bad": { "code": tricks, "findings": tricks, "discard": null } })));
     session(&rig, ID, &tricks, &borrowed(&steps), SessionState::Done).await;
     let browser = Browser::signed_in(&rig, "local").await;
     let path = format!("/projects/p0/sessions/{ID}");
@@ -278,6 +340,10 @@ impl Work for Told {
     fn history<'a>(&'a self, _: &'a str) -> Done<'a, Vec<toolhost_builder::packages::Deed>> {
         unreachable!()
     }
+    fn undo_plan<'a>(&'a self, _: &'a str, _: i64) -> Done<'a, toolhost_builder::packages::UndoPlan> {
+        Box::pin(async { Err(ToolError::new(ErrorKind::NotFound, "no such thing")) })
+    }
+
     fn start<'a>(&'a self, user: &'a str, run: NewRun) -> Done<'a, SessionInfo> {
         Box::pin(async move {
             if run.model.as_deref() == Some("nope") {
@@ -374,6 +440,10 @@ async fn a_form_starts_a_session_and_keeps_what_was_typed_where_it_is_wrong() {
     {
         assert!(prefilled.body.contains(shown), "{shown}: {}", prefilled.body);
     }
+    // The models are offered, the usual one stands there, and any can be typed.
+    let offered =
+        prefilled.body.contains("<datalist id=\"model-offers\">") && prefilled.body.contains("list=\"model-offers\"");
+    assert!(offered, "{}", prefilled.body);
     for (typed, beside) in [
         (form(&[("goal", " "), ("ticket", "TKT-<1>")]), "id=\"goal-error\""),
         (form(&[("goal", "x"), ("ticket", "TKT-<1>"), ("profile", "nope")]), "id=\"profile-error\""),

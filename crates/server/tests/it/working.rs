@@ -133,6 +133,10 @@ impl Work for PackageWork {
         Box::pin(async move { Ok(self.shelf(user).history().await?) })
     }
 
+    fn undo_plan<'a>(&'a self, user: &'a str, moment: i64) -> Done<'a, toolhost_builder::packages::UndoPlan> {
+        Box::pin(async move { Ok(self.shelf(user).undo_plan(moment).await?) })
+    }
+
     fn start<'a>(&'a self, _: &'a str, run: NewRun) -> Done<'a, SessionInfo> {
         Box::pin(async move {
             let entry = run.target.map(|target| {

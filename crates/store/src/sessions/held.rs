@@ -10,7 +10,7 @@ use toolhost_contract::{BoxFuture, CallId, Fate, Journal, JournalError, Signal, 
 
 use super::shared::Shared;
 use super::writer::{self, Job, Keep};
-use super::{Inner, Key, SessionRow, SessionState, StepRow};
+use super::{Inner, Key, SessionRow, SessionState, StepRow, withdraw_asks};
 use crate::db::sql;
 use crate::error::{Error, Result};
 use crate::fate;
@@ -80,8 +80,11 @@ impl Held {
         let query = sql(text).bind(*project).bind(id).bind(self.shared.epoch).bind(state.as_str());
         let released = query.bind(code.map(str::to_owned)).bind(now).optional(&mut tx).await?;
         let Some(released) = released else { return Err(Error::SessionRuns { id: id.clone() }) };
-        let released = SessionChange::State { state: released.get("state")?, code: code.map(str::to_owned) };
-        stream::add(&mut tx, *project, &[(id, released)], now).await?;
+        let ended: String = released.get("state")?;
+        let change = SessionChange::State { state: ended.clone(), code: code.map(str::to_owned) };
+        stream::add(&mut tx, *project, &[(id, change)], now).await?;
+        // After the stream: see `stream::add` about the order of locks.
+        withdraw_asks(&mut tx, *project, (id, SessionState::parse(&ended).unwrap_or(state)), now).await?;
         tx.commit().await
     }
 

@@ -6,25 +6,25 @@
 
 mod held;
 mod shared;
-pub(crate) mod state;
 mod writer;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolhost_contract::{Clock, Signal};
 
 use crate::audit::Audit;
 use crate::db::{Db, Row, Tx, sql};
 use crate::error::{Error, Result};
+use crate::session_state::SESSION_ENDED;
 use crate::stream::{self, SessionChange};
 use crate::subject::{Database, Subjects};
 
+pub use crate::session_state::SessionState;
 pub use held::Held;
-pub use state::SessionState;
 
 use shared::Shared;
 use writer::Job;
@@ -427,9 +427,7 @@ impl Sessions {
             }
             // Before asks are locked, which whoever writes to the audit locks after its end.
             stream::add(&mut tx, project, &[(id, SessionChange::state(ended.as_str(), None))], now).await?;
-            if ended == SessionState::Cancelled {
-                withdraw_asks(&mut tx, project, id).await?;
-            }
+            withdraw_asks(&mut tx, project, (id, ended), now).await?;
         }
         tx.commit().await?;
         self.get(project, id).await.map(Some)
@@ -456,14 +454,20 @@ async fn end_cancelled(tx: &mut Tx, project: i64, found: &SessionRow, now: i64) 
         return Ok(false);
     }
     stream::add(tx, project, &[(&found.id, SessionChange::state(SessionState::Cancelled.as_str(), None))], now).await?;
-    withdraw_asks(tx, project, &found.id).await?;
+    withdraw_asks(tx, project, (&found.id, SessionState::Cancelled), now).await?;
     Ok(true)
 }
 
-/// What a session that will never go on has asked, nobody need answer.
-async fn withdraw_asks(tx: &mut Tx, project: i64, session: &str) -> Result<()> {
-    let text = "UPDATE ask SET state = 'withdrawn' WHERE project_id = $1 AND session_id = $2 AND state IN ('open', 'answered')";
-    sql(text).bind(project).bind(session).run(tx).await?;
+/// Withdraws what a session that has ended in this state still asks people, and keeps the state with each ask. One that can go on, also by a
+/// new message, keeps its asks: a model that answers "it waits for you" has finished, and uses the answer when it goes on.
+async fn withdraw_asks(tx: &mut Tx, project: i64, (session, ended): (&str, SessionState), now: i64) -> Result<()> {
+    if ended != SessionState::Cancelled {
+        return Ok(());
+    }
+    let text = "UPDATE ask SET state = 'withdrawn', outcome = $3
+         WHERE project_id = $1 AND session_id = $2 AND state IN ('open', 'answered') AND expires_at_ms > $4";
+    let outcome = json!({ SESSION_ENDED: ended.as_str() }).to_string();
+    sql(text).bind(project).bind(session).bind(outcome).bind(now).run(tx).await?;
     Ok(())
 }
 

@@ -198,6 +198,10 @@ fn part(
     if let Some(clean) = unchanged(base, current, ours) {
         return Ok(clean.map(str::to_owned));
     }
+    // Two that want the same value do not clash because one of them indents it otherwise.
+    if current.zip(ours).is_some_and(|(current, ours)| tree::is_same_value(current, ours)) {
+        return Ok(current.map(str::to_owned));
+    }
     let (Some(base), Some(current), Some(ours)) = (base, current, ours) else {
         return Err(vec![clash(part, ClashPlace::Whole, [base, current, ours])]);
     };

@@ -21,6 +21,15 @@ pub(super) fn merge(
     Some(if merge.clashes.is_empty() { Ok(rewrite(current, &merged.unwrap_or_default())) } else { Err(merge.clashes) })
 }
 
+/// Whether both texts are JSON of the same value: an object or a list. Single words and numbers are compared as they are written.
+pub(super) fn is_same_value(one: &str, other: &str) -> bool {
+    let parse =
+        |text: &str| json::parse("", text.as_bytes()).ok().filter(|value| value.is_object() || value.is_array());
+    // Most texts are none, which shows at their first character.
+    let may_be = |text: &str| text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
+    may_be(one) && may_be(other) && parse(one).is_some_and(|one| parse(other) == Some(one))
+}
+
 /// A JSON text with the current value at the place of a clash; without it where there is none now.
 pub(super) fn with_current(text: &str, pointer: &str, clash: &Clash) -> String {
     let Ok(mut value) = json::parse("", text.as_bytes()) else { return text.to_owned() };

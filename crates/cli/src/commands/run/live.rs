@@ -198,6 +198,13 @@ impl Watch for Live {
                     format_args!("{results} old results put away: {tokens_before} -> {tokens_after} tokens"),
                 ));
             }
+            Event::Stopped { code, message } => {
+                inner.close();
+                print::note(paint(
+                    WARN,
+                    format_args!("stopped with {}: {}", visible_line(code), visible_line(message)),
+                ));
+            }
             Event::Ended { .. } => {
                 inner.close();
                 inner.running.clear();

@@ -14,15 +14,16 @@ use toolhost_contract::{Approval, Call, CallerKind, Effect, ErrorKind, ToolError
 use toolhost_host::{
     Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Shown, Standing, ask_id, ask_number,
 };
-use toolhost_store::{Ask, AskKind, AskState, AskSummary};
+use toolhost_store::{Ask, AskEnd, AskKind, AskState, AskSummary, SessionState};
 
-use super::super::told;
+use super::super::{envelope, told};
 use super::markdown::Markdown;
 use super::marks::{mark, without_marks};
 use super::past::Past;
 use super::route::{Made, Route, Wanted};
 use super::split::{SPLIT, Split, Splitter};
-use super::visitor::{Membership, PLACE, Visitor};
+use super::visitor::{Membership, PLACE, Visitor, heard_of_all};
+use super::when::When;
 use super::{Place, page, see};
 use crate::http::by_person::Doer;
 
@@ -37,6 +38,8 @@ pub(super) const ASKS: &str = told::ASKS;
 const ASKS_AND_CALLS: &str = "asks calls";
 /// What the names of asks in the forms that take several begin with.
 pub(super) const FIELD: &str = "ask:";
+/// What the ids of the sessions of agents begin with.
+const SESSION_MARK: &str = "as_";
 /// The tool that runs a call which was allowed.
 const WAIT: &str = "approval.wait";
 /// Most asks of one project in the inbox.
@@ -132,6 +135,7 @@ struct AskPage<'a> {
     id: String,
     address: String,
     project: &'a str,
+    project_href: String,
     heading: &'static str,
     summary: String,
     who: String,
@@ -140,7 +144,10 @@ struct AskPage<'a> {
     tool: String,
     risk: Risk,
     left: String,
-    session: Option<String>,
+    /// The session that asks, and where it is.
+    session: Option<(String, Option<String>)>,
+    /// Where that session has stopped, if it has.
+    stopped: Option<&'static str>,
     round: i64,
     masked: usize,
     left_out: u64,
@@ -154,6 +161,9 @@ struct AskPage<'a> {
     part: usize,
     parts: usize,
     digest: String,
+    /// What a yes is bound to: the arguments exactly, and until when it can be used.
+    bound: String,
+    until: When,
     /// What it can be answered with, on this page by this person.
     can: Can,
     /// Empty where it runs as it is or not at all.
@@ -167,6 +177,8 @@ struct AskPage<'a> {
     /// What the rule would have allowed, where that was asked.
     past: Option<Past>,
     error: Option<String>,
+    /// The field that the error is about; empty for none.
+    error_at: &'static str,
     /// Whether the person may only look.
     only_looks: bool,
     /// Whether somebody else than the person has to allow it.
@@ -243,7 +255,8 @@ async fn inbox(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolError> {
     asks.sort_by_key(|row| (Reverse(row.risk.rank()), row.created_at_ms));
     ended.sort_by_key(|row| Reverse(row.created_at_ms));
     ended.truncate(usize::try_from(ENDED_MAX).unwrap_or(usize::MAX));
-    let place = Place { live: ASKS, ..visitor.place() };
+    let heard = heard_of_all(&memberships);
+    let place = Place { live: ASKS, heard: &heard, ..visitor.place() };
     let (is_member, can_select) = (!memberships.is_empty(), asks.iter().any(|row| row.field.is_some()));
     Ok(page(StatusCode::OK, &InboxPage { place, is_member, asks, can_select, more, ended, is_one_closed }))
 }
@@ -255,11 +268,15 @@ fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {
         && membership.approver
         && !asks_always(membership, &ask.tool);
     let said = said_word(ask.said.as_deref().unwrap_or_default());
-    let ended = match (ask.state, &ask.answered_by) {
-        (AskState::Open, _) => String::new(),
-        (AskState::Answered | AskState::Used, Some(by)) => format!("{said}, by {}", visible_line(by)),
-        (AskState::Expired, _) => "nobody answered in time".to_owned(),
-        _ => "withdrawn".to_owned(),
+    let by = visible_line(ask.answered_by.as_deref().unwrap_or("nobody"));
+    let ended = match ask.end() {
+        AskEnd::Open => String::new(),
+        AskEnd::Answered => format!("{said}, by {by}; not used yet"),
+        AskEnd::Used => format!("{said}, by {by}"),
+        AskEnd::Unused => format!("{said}, by {by}; expired before it was used"),
+        AskEnd::TakenBack => format!("{said}, by {by}; taken back"),
+        AskEnd::Unanswered => "nobody answered in time".to_owned(),
+        AskEnd::Withdrawn | AskEnd::SessionEnded(_) => "withdrawn".to_owned(),
     };
     Row {
         address: membership.address(&id),
@@ -333,6 +350,43 @@ struct Tried {
     /// The arguments or the text of an edit.
     edited: Option<String>,
     error: Option<String>,
+    /// The field that the error is about; empty for none.
+    error_at: &'static str,
+}
+
+/// How the session has stopped that made an ask which waits or was answered: its call is made when it goes on.
+async fn stopped(membership: &Membership, ask: &Ask) -> Option<&'static str> {
+    let waits = matches!(ask.state, AskState::Open | AskState::Answered);
+    let id = ask.session_id.as_deref().filter(|_| waits)?;
+    // Most sessions are a client's, and no rows.
+    let session = membership.project.sessions.get(membership.project.id, id).await.ok()?;
+    match session.state {
+        SessionState::Done => Some("has finished"),
+        SessionState::Failed => Some("has failed"),
+        SessionState::Limited => Some("was stopped by a limit"),
+        SessionState::Paused => Some("is paused"),
+        SessionState::Active | SessionState::Cancelled => None,
+    }
+}
+
+/// A session as an ask names it. Only sessions of agents have pages: others are what a client or a person calls itself.
+fn session_of(membership: &Membership, id: &str) -> (String, Option<String>) {
+    let is_agents = id.starts_with(SESSION_MARK);
+    (visible_line(id), is_agents.then(|| membership.path(&format!("sessions/{}", super::encoded(id)))))
+}
+
+/// The field that a wrong answer is about; empty where it is about none.
+fn field_of(word: &str, shown: &Shown, error: &ToolError, is_rule: bool) -> &'static str {
+    if error.kind != ErrorKind::Validation {
+        return "";
+    }
+    match (word, shown.kind) {
+        ("edit", AskKind::Approval) => "arguments",
+        ("edit", _) => "edited",
+        ("deny" | "feedback" | "answer", _) => "text",
+        ("allow", _) if is_rule => "hours",
+        _ => "",
+    }
 }
 
 pub(super) async fn found(membership: &Membership, id: &str) -> Result<(Ask, Shown), ToolError> {
@@ -384,6 +438,7 @@ async fn ask_page<'a>(
         id: ask_id(ask.number),
         address: membership.address(&ask_id(ask.number)),
         project: &membership.project.name,
+        project_href: membership.path("sessions"),
         heading: kind_word(shown.kind),
         summary: visible_line(
             &if shown.kind == AskKind::Review { &shown.title } else { &shown.summary }.replace('\n', " "),
@@ -394,7 +449,8 @@ async fn ask_page<'a>(
         tool: visible_line(&shown.tool),
         risk: Risk(shown.effect),
         left: visitor.time_left(ask.expires_at_ms),
-        session: ask.session_id.as_deref().map(visible_line),
+        session: ask.session_id.as_deref().map(|id| session_of(membership, id)),
+        stopped: stopped(membership, ask).await,
         round: shown.round,
         masked: if shown.left_out > 0 { 0 } else { shown.masked },
         left_out: shown.left_out,
@@ -406,6 +462,8 @@ async fn ask_page<'a>(
         part,
         parts: parts.count(),
         digest: shown.digest(),
+        bound: visible_json(&serde_json::to_string_pretty(&shown.arguments).unwrap_or_default()),
+        until: When::on(ask.expires_at_ms),
         can: if is_open { Can::of(shown, is_last && may_allow) } else { Can::default() },
         // A mask in an argument would be written as it stands.
         arguments: if shown.editable && shown.masked == 0 { visible_json(&arguments) } else { String::new() },
@@ -416,6 +474,7 @@ async fn ask_page<'a>(
         past,
         needs_another: is_open && !may_allow,
         error: tried.error,
+        error_at: tried.error_at,
         only_looks: !membership.approver && ask.state == AskState::Open,
         ended: Ended::of(ask),
         next,
@@ -462,14 +521,21 @@ impl Ended {
         let word = said_word(part("say").and_then(Value::as_str).unwrap_or("no answer"));
         let by = visible_line(ask.answered_by.as_deref().unwrap_or("nobody"));
         let outcome = |name: &str| ask.outcome.as_ref().and_then(|outcome| outcome.get(name)).and_then(Value::as_bool);
-        let said = match (ask.state, outcome("ok")) {
-            (AskState::Open, _) => return None,
-            (AskState::Answered, _) => format!("{by} said: {word}. The call has not used this answer."),
-            (AskState::Used, Some(true)) => format!("{by} said: {word}. The call has succeeded."),
-            (AskState::Used, Some(false)) => format!("{by} said: {word}. The call did not succeed."),
-            (AskState::Used, None) => format!("{by} said: {word}."),
-            (AskState::Withdrawn, _) => "Withdrawn: its caller no longer waits for an answer.".to_owned(),
-            (AskState::Expired, _) => "Expired: nobody answered in time.".to_owned(),
+        let said = match (ask.end(), outcome("ok")) {
+            (AskEnd::Open, _) => return None,
+            (AskEnd::Answered, _) => format!("{by} said: {word}. The call has not used this answer."),
+            (AskEnd::Used, Some(true)) => format!("{by} said: {word}. The call has succeeded."),
+            (AskEnd::Used, Some(false)) => format!("{by} said: {word}. The call did not succeed."),
+            (AskEnd::Used, None) => format!("{by} said: {word}."),
+            (AskEnd::TakenBack, _) => format!("{by} said: {word}. The answer was taken back before a call used it."),
+            (end @ (AskEnd::Withdrawn | AskEnd::SessionEnded(_)), _) if ask.answered_by.is_none() => {
+                format!("Withdrawn: {}.", end.why_withdrawn())
+            }
+            (end @ (AskEnd::Withdrawn | AskEnd::SessionEnded(_)), _) => {
+                format!("{by} said: {word}. No call used this answer: {}.", end.why_withdrawn())
+            }
+            (AskEnd::Unused, _) => format!("{by} said: {word}. The answer expired before a call used it."),
+            (AskEnd::Unanswered, _) => "Expired: nobody answered in time.".to_owned(),
         };
         let written = ["comment", "text"].into_iter().find_map(|name| part(name).and_then(Value::as_str));
         let text = match part("arguments") {
@@ -595,15 +661,16 @@ async fn decide(
         Err(error) if error.kind == ErrorKind::Internal => Err(error),
         Err(error) => {
             let (ask, shown) = found(membership, id).await?;
-            let status = super::super::envelope::status(&error);
-            let hint = error.hint.map(|hint| format!(" {hint}")).unwrap_or_default();
+            let status = envelope::status(&error);
+            let hint = error.hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
             let edited = match (word, shown.kind) {
                 ("edit", AskKind::Approval) => Some(field("arguments").to_owned()),
                 ("edit", _) => Some(field("edited").replace("\r\n", "\n")),
                 _ => None,
             };
+            let error_at = field_of(word, &shown, &error, field("rule") == "on");
             let error = Some(format!("{}.{hint}", error.message));
-            let tried = Tried { part: usize::MAX, text, edited, error, ..Tried::default() };
+            let tried = Tried { part: usize::MAX, text, edited, error, error_at, ..Tried::default() };
             Ok(page(status, &ask_page(visitor, membership, (&ask, &shown), tried).await?))
         }
     }

@@ -55,7 +55,10 @@ struct AuditPage<'a> {
     hours: String,
     by: String,
     failed: bool,
-    changes: bool,
+    files: bool,
+    all: bool,
+    /// Where calls that only read are among the rows, or are not.
+    other: String,
     /// Who can be chosen.
     people: Vec<String>,
     /// What is wrong with it.
@@ -185,13 +188,17 @@ impl Membership {
 }
 
 /// What is asked of the audit, as it was typed.
+#[derive(Clone)]
 struct Question {
     tool: String,
     session: String,
     hours: String,
     by: String,
     failed: bool,
-    changes: bool,
+    /// Only calls that changed files, and commands.
+    files: bool,
+    /// Whether calls that only read are among the rows. They are most rows, and pages make some of them.
+    all: bool,
 }
 
 impl Question {
@@ -204,20 +211,22 @@ impl Question {
             hours: asked("hours"),
             by: asked("by"),
             failed: is_on("failed"),
-            changes: is_on("changes"),
+            files: is_on("files"),
+            // Who names a tool wants all of its calls, and who looks for failures all of them.
+            all: is_on("all") || is_on("failed") || !asked("tool").is_empty(),
         }
     }
 
     fn is_all(&self) -> bool {
         let typed = [&self.tool, &self.session, &self.hours, &self.by];
-        typed.iter().all(|text| text.is_empty()) && !self.failed && !self.changes
+        typed.iter().all(|text| text.is_empty()) && !self.failed && !self.files && self.all
     }
 
     /// As the end of an address.
     fn written(&self) -> String {
         let typed = [("tool", &self.tool), ("session", &self.session), ("hours", &self.hours), ("by", &self.by)];
         let typed = typed.iter().map(|(name, text)| format!("&{name}={}", super::encoded(text)));
-        let flags = [("failed", self.failed), ("changes", self.changes)];
+        let flags = [("failed", self.failed), ("files", self.files), ("all", self.all)];
         let flags = flags.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| format!("&{name}=on"));
         typed.chain(flags).collect()
     }
@@ -242,7 +251,8 @@ impl Question {
             session: given(&self.session),
             user,
             failed_only: self.failed,
-            changes_only: self.changes,
+            changes_only: !self.all,
+            files_only: self.files,
             since_ms,
             limit: i64::try_from(ROWS + 1).unwrap_or(i64::MAX),
             last: true,
@@ -289,7 +299,11 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let place = Place { live: told::CALLS, ..membership.audit_place(&visitor) };
         let mut people: Vec<String> = names.into_values().map(|name| visible_line(&name)).collect();
         people.sort_unstable();
-        let Question { failed, changes, .. } = question;
+        let other = format!(
+            "{address}?{}",
+            Question { all: !question.all, ..question.clone() }.written().trim_start_matches('&')
+        );
+        let Question { failed, all, files, .. } = question;
         let [tool, session, hours, by] =
             [question.tool, question.session, question.hours, question.by].map(|typed| visible_line(&typed));
         let made = AuditPage {
@@ -301,7 +315,9 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             hours,
             by,
             failed,
-            changes,
+            all,
+            files,
+            other,
             people,
             error,
             earlier,

@@ -7,9 +7,10 @@ use toolhost_contract::{ErrorKind, visible_line};
 use toolhost_store::Role;
 
 use super::calls::{Called, items, number, sentence, text};
+use super::done::Done;
 use super::route::{Made, Route, Wanted};
 use super::visitor::{Membership, Visitor};
-use super::{Place, encoded, page, see};
+use super::{Place, encoded, page, see, see_done};
 use crate::http::{DeployLine, DeployUndo, envelope};
 
 /// The pages of this part.
@@ -46,6 +47,8 @@ struct DeployPage<'a> {
     address: String,
     audit: String,
     error: Option<String>,
+    /// Whether a folder is set that a deploy copies to.
+    has_target: bool,
     plan: Vec<DeployPart>,
     /// Whether a deploy would do anything, and whether this person may ask for it.
     is_something: bool,
@@ -122,7 +125,7 @@ impl HistoryLine {
 fn deploy(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
-        let mut error = None;
+        let (mut error, mut has_target) = (None, true);
         if wanted.form.is_some() {
             match visitor.call(&membership, DEPLOY, json!({})).await {
                 Ok(Called::Waits(ask)) => return Ok(see(&ask)),
@@ -141,6 +144,8 @@ fn deploy(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                     plan.push(DeployPart::of(title, number(part, "total").unwrap_or(0), paths.chain(kept).collect()));
                 }
             }
+            // What the tool says then is for an agent.
+            Err(why) if why.kind == ErrorKind::NotFound => has_target = false,
             Err(why) => error = error.or(Some(sentence(&why))),
         }
         let deploys = match &membership.project.work {
@@ -154,6 +159,7 @@ fn deploy(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             address: membership.path(SECTION),
             audit: format!("{}?tool={DEPLOY}", membership.path("audit")),
             error,
+            has_target,
             plan,
             can_ask: membership.role <= Role::Editor && is_something,
             is_something,
@@ -178,7 +184,7 @@ fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 Err(refused) => Err(refused),
             };
             match undone {
-                Ok(()) => return Ok(see(&membership.path(SECTION))),
+                Ok(()) => return Ok(see_done(&membership.path(SECTION), Done::DeployTakenBack)),
                 Err(refused) if refused.kind == ErrorKind::Internal => return Err(refused),
                 Err(refused) => error = Some(refused),
             }

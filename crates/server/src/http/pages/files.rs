@@ -10,11 +10,12 @@ use toolhost_store::Role;
 
 use super::asks::{Line, Parts};
 use super::calls::{items, number, sentence, text};
+use super::done::Done;
 use super::marks::{mark, without_marks};
 use super::route::{Made, Route, Wanted};
 use super::split::{SPLIT, Split};
 use super::visitor::{Membership, Visitor};
-use super::{Place, encoded, page, see};
+use super::{Place, encoded, page, see_done};
 use crate::http::envelope;
 
 /// The pages of this part.
@@ -157,6 +158,11 @@ fn address_of(membership: &Membership, path: &str) -> String {
     format!("{}?path={}", membership.path(SECTION), encoded(path))
 }
 
+/// Where a file is: its first line, which says that it is no folder.
+fn file_address(membership: &Membership, path: &str) -> String {
+    format!("{}&line=1", address_of(membership, path))
+}
+
 /// What somebody wants to see.
 struct Asked<'a> {
     visitor: &'a Visitor<'a>,
@@ -172,8 +178,11 @@ impl Asked<'_> {
         self.visitor.read(self.membership, tool, arguments).await.map_err(|error| sentence(&error))
     }
 
-    /// A folder, or else a file.
+    /// A file where the address has a line of it; else a folder, or a file that somebody has typed the path of.
     async fn look(&self) -> Found {
+        if self.wanted.asked("line").is_some() {
+            return self.file().await;
+        }
         let mut arguments = json!({ "path": self.path, "limit": ENTRIES, "includeHidden": true });
         if let Some(cursor) = self.wanted.asked("cursor") {
             arguments["cursor"] = cursor.into();
@@ -181,10 +190,13 @@ impl Asked<'_> {
         let Ok(folder) = self.call("file.list", arguments).await else { return self.file().await };
         let entries = items(&folder, "entries").iter().map(|entry| {
             let (path, kind) = (text(entry, "path"), text(entry, "type"));
-            let is_open = matches!(kind, "file" | "folder");
             EntryLine {
                 name: visible_line(path.rsplit('/').next().unwrap_or(path)),
-                address: if is_open { address_of(self.membership, path) } else { String::new() },
+                address: match kind {
+                    "folder" => address_of(self.membership, path),
+                    "file" => file_address(self.membership, path),
+                    _ => String::new(),
+                },
                 kind: visible_line(kind),
                 size: number(entry, "size").map(size).unwrap_or_default(),
             }
@@ -252,7 +264,7 @@ fn changes(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let is_new = |file: &&Value| text(file, "unstaged") == "?" || text(file, "staged") == "?";
         let new = items(&status, "files").iter().filter(is_new).map(|file| {
             let path = text(file, "path");
-            (visible_line(path), address_of(&membership, path))
+            (visible_line(path), file_address(&membership, path))
         });
         let new = new.collect();
         let (place, address) = (place(&visitor, &membership), membership.path(SECTION));
@@ -273,7 +285,7 @@ fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         if let Some(form) = &wanted.form {
             let digest = form.get("digest").map(String::as_str).unwrap_or_default();
             match work.undo_files(user, call, digest).await {
-                Ok(()) => return Ok(see(&page_of_call)),
+                Ok(()) => return Ok(see_done(&page_of_call, Done::PutBack)),
                 Err(refused) if refused.kind == ErrorKind::Internal => return Err(refused),
                 Err(refused) => error = Some(refused),
             }

@@ -22,6 +22,8 @@ pub(super) struct Field {
 /// What a field looks like.
 pub(super) enum Shape {
     Line,
+    /// A line for which words are offered, with what each is called; others can be typed.
+    Offered(Vec<(String, String)>),
     /// A text of several lines, shown with so many.
     Text(u8),
     /// Values with what they are called.
@@ -49,6 +51,10 @@ impl Field {
 
     pub(super) fn choices(&self) -> &[(String, String)] {
         if let Shape::Choice(choices) = &self.shape { choices } else { &[] }
+    }
+
+    pub(super) fn offers(&self) -> &[(String, String)] {
+        if let Shape::Offered(offers) = &self.shape { offers } else { &[] }
     }
 
     pub(super) fn is_check(&self) -> bool {

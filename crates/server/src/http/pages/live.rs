@@ -18,8 +18,10 @@ use tokio_util::sync::CancellationToken;
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_store::{AsksMark, Login, Logins};
 
+use super::heard::{BETWEEN, Heard};
 use super::visitor::{Membership, Visitor};
-use crate::http::ends::{Ends, Known};
+use crate::http::OpenProject;
+use crate::http::ends::{Ends, Known, PAGE_EVENTS};
 use crate::http::events::{ALIVE, ALIVE_EVERY, LAST_EVENT, Source, streamed};
 use crate::http::told::{ASKS, Told};
 
@@ -90,13 +92,32 @@ struct Followed {
     /// The number of the last event that was told.
     told: i64,
     asks: AsksMark,
+    /// What had changed before the stream began, since the page was made.
+    missed: BTreeSet<Cow<'static, str>>,
+}
+
+/// What has happened between a page and its stream.
+async fn missed(project: &OpenProject, after: i64, end: i64) -> Result<BTreeSet<Cow<'static, str>>, ToolError> {
+    if after >= end {
+        return Ok(BTreeSet::new());
+    }
+    let after = project.reader.position(project.id, after).await?;
+    let events = project.reader.stream(project.id, after, PAGE_EVENTS).await?;
+    if events.last().is_none_or(|last| last.position.number() < end) {
+        return Ok(BTreeSet::from([ALL.into()]));
+    }
+    let mut kinds = BTreeSet::new();
+    for event in events {
+        kinds.extend(Told::of(event)?.kinds);
+    }
+    Ok(kinds)
 }
 
 impl Followed {
     /// What has changed since this was asked last.
     fn changes(&mut self) -> BTreeSet<Cow<'static, str>> {
         let known = self.known.borrow_and_update().clone();
-        let mut kinds = BTreeSet::new();
+        let mut kinds = std::mem::take(&mut self.missed);
         if known.asks != self.asks {
             kinds.insert(ASKS.into());
         }
@@ -171,8 +192,7 @@ impl Live {
         if told.is_empty() {
             return None;
         }
-        let heard: Vec<String> = self.followed.iter().map(|of| format!("{}.{}", of.id, of.told)).collect();
-        let heard = heard.join("-");
+        let heard = heard_of(&self.followed);
         let text = told.iter().map(|(of, kinds)| {
             let data = json!({ "project": of.key, "kinds": kinds, "number": of.told });
             format!("id: {heard}\nevent: changed\ndata: {data}\n\n")
@@ -190,25 +210,30 @@ async fn any_changed(followed: &mut [Followed]) -> Option<()> {
     futures::future::select_all(each).await.0.ok()
 }
 
-/// What a page has heard before it lost its connection: numbers of events, by the number of the project.
-fn heard(headers: &HeaderMap) -> BTreeMap<i64, i64> {
-    let last = headers.get(LAST_EVENT.name).and_then(|last| last.to_str().ok()).unwrap_or_default();
-    let pairs = last.split('-').filter_map(|pair| pair.split_once('.'));
-    pairs.filter_map(|(project, number)| Some((project.parse().ok()?, number.parse().ok()?))).collect()
+/// What a page has heard of all its projects.
+fn heard_of(followed: &[Followed]) -> String {
+    let heard = |of: &Followed| Heard { number: of.told, asks: of.asks }.written(of.id);
+    followed.iter().map(heard).collect::<Vec<_>>().join(BETWEEN)
 }
 
-/// A stream of what changes in the projects of a person.
+/// What a page has heard: before it lost its connection, or else when it was made; by the number of the project.
+fn heard(headers: &HeaderMap, made: &str) -> BTreeMap<i64, Heard> {
+    let last = headers.get(LAST_EVENT.name).and_then(|last| last.to_str().ok()).filter(|last| !last.is_empty());
+    last.unwrap_or(made).split(BETWEEN).filter_map(Heard::parse).collect()
+}
+
+/// A stream of what changes in the projects of a person, after what the page shows that was `made` then.
 ///
 /// # Errors
 /// If too many are open, or the database does not answer.
 pub(crate) async fn listen(
     visitor: &Visitor<'_>,
-    headers: &HeaderMap,
+    (headers, made): (&HeaderMap, &str),
     (logins, streams, ends): (&Logins, &Arc<Streams>, &Ends),
     life: CancellationToken,
 ) -> Result<Response<Body>, ToolError> {
     let counted = streams.count(&visitor.login.user)?;
-    let (heard, since) = (heard(headers), Instant::now());
+    let (heard, since) = (heard(headers, made), Instant::now());
     let mut followed = Vec::new();
     for Membership { project, user_id, .. } in visitor.memberships().await?.0 {
         let known = ends.follow(&project).await?;
@@ -217,10 +242,13 @@ pub(crate) async fn listen(
             (known.end.number(), known.asks)
         };
         // Nobody has heard what is yet to come.
-        let told = heard.get(&project.id).map_or(end, |heard| (*heard).min(end));
-        followed.push(Followed { key: project.key.clone(), id: project.id, user_id, known, told, asks });
+        let heard = heard.get(&project.id).copied().unwrap_or(Heard { number: end, asks });
+        let missed = missed(&project, heard.number.min(end), end).await?;
+        let (key, id) = (project.key.clone(), project.id);
+        followed.push(Followed { key, id, user_id, known, told: end, asks: heard.asks, missed });
     }
-    let greeting = Some(format!("retry: {AGAIN_MS}\n\n").into());
+    // With an id, so that a page that hears of nothing still says where it stands when it comes again.
+    let greeting = Some(format!("id: {}\nretry: {AGAIN_MS}\n\n", heard_of(&followed)).into());
     let (logins, login) = (logins.clone(), visitor.login.clone());
     let live = Live { logins, login, followed, since, checked: since, pause: since, greeting, _counted: counted };
     Ok(streamed(live, life))

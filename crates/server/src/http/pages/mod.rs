@@ -12,8 +12,10 @@ mod builder;
 mod calls;
 mod clients;
 mod deploys;
+mod done;
 mod files;
 mod forms;
+mod heard;
 mod live;
 mod markdown;
 mod marks;
@@ -21,6 +23,7 @@ mod models;
 mod multipart;
 mod past;
 mod plan;
+mod plan_new;
 mod policy;
 mod projects;
 mod record;
@@ -33,6 +36,7 @@ mod split;
 mod terminals;
 mod text;
 mod visitor;
+mod when;
 
 use askama::Template;
 use axum::body::Body;
@@ -44,6 +48,7 @@ use super::envelope;
 pub(crate) use routes::{Pages, router};
 pub use sign_in::SignIn;
 
+use done::Done;
 use visitor::Membership;
 
 /// What a page may load and where it may lead: this server, and no code that is not a file of it.
@@ -108,9 +113,18 @@ struct Place<'a> {
     /// Which changes of the project, or of all projects where it is about none, make the page fetch itself again: words of
     /// [`Told::kinds`](super::told::Told), separated by blanks. A page that shows what somebody has typed has none.
     live: &'static str,
+    /// What was just done by a form; empty for nothing.
+    done: &'static str,
+    /// Where the projects stood of which the page tells, of a page that is about none in particular.
+    heard: &'a str,
 }
 
 impl<'a> Place<'a> {
+    /// What the stream of the page begins after.
+    fn heard(&self) -> &str {
+        self.project.map_or(self.heard, |membership| &*membership.heard)
+    }
+
     /// A page that is about no project.
     fn of(user: Option<&'a str>) -> Self {
         Self { user, ..Self::default() }
@@ -186,6 +200,13 @@ fn see(address: &str) -> Response<Body> {
     if let Ok(address) = HeaderValue::from_str(address) {
         response.headers_mut().insert(header::LOCATION, address);
     }
+    response
+}
+
+/// The same, and the page there says what was done.
+fn see_done(address: &str, done: Done) -> Response<Body> {
+    let mut response = see(address);
+    response.extensions_mut().insert(done);
     response
 }
 

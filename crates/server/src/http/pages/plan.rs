@@ -13,6 +13,7 @@ use toolhost_records::{RecordId, TASK};
 
 use super::calls::{can_edit, listed, text, texts};
 use super::forms::{Field, Shape, choice, filled};
+use super::plan_new::buttons;
 use super::record::{address, links};
 use super::route::{Made, Route, Wanted};
 use super::text::{Shown, TextPage, When, count, encoded, name, words};
@@ -62,7 +63,8 @@ struct PlanPage<'a> {
     title: &'static str,
     /// What the page says before its lists.
     hint: String,
-    button: Option<(String, &'static str)>,
+    /// Forms that create a record.
+    buttons: Vec<(String, &'static str)>,
     /// A filter, sent by GET.
     fields: Vec<Field>,
     groups: Vec<Group>,
@@ -116,7 +118,16 @@ impl<'a> PlanPage<'a> {
     fn new(visitor: &'a Visitor<'_>, membership: &'a Membership, path: &'static str) -> Self {
         let title = MENU.iter().find(|(known, _)| *known == path).map_or("Plan", |(_, title)| title);
         let place = Place { live: FAMILIES, ..membership.place(visitor, PLAN) };
-        Self { place, membership, path, title, hint: String::new(), button: None, fields: Vec::new(), groups: vec![] }
+        Self {
+            place,
+            membership,
+            path,
+            title,
+            hint: String::new(),
+            buttons: buttons(membership, path),
+            fields: Vec::new(),
+            groups: vec![],
+        }
     }
 
     fn menu(&self) -> &'static [(&'static str, &'static str)] {
@@ -267,7 +278,7 @@ async fn show_tasks(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<B
     Ok(page(
         StatusCode::OK,
         &PlanPage {
-            button: can_edit(&membership).then_some(new),
+            buttons: if can_edit(&membership) { vec![new] } else { Vec::new() },
             fields: filled(fields, &wanted.query),
             groups: vec![group],
             ..PlanPage::new(visitor, &membership, "plan/tasks")

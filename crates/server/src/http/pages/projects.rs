@@ -7,7 +7,7 @@ use toolhost_contract::{ToolError, visible_line};
 
 use super::asks::ASKS;
 use super::route::{Made, Route, Wanted};
-use super::visitor::Visitor;
+use super::visitor::{Visitor, heard_of_all};
 use super::{Place, page, see};
 
 /// The pages of this part.
@@ -56,6 +56,7 @@ async fn list(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolError> {
             open: project.gate.queue().asks().open_numbers(project.id).await?.len(),
         });
     }
-    let place = Place { live: ASKS, ..visitor.place() };
+    let heard = heard_of_all(&memberships);
+    let place = Place { live: ASKS, heard: &heard, ..visitor.place() };
     Ok(page(StatusCode::OK, &ProjectsPage { place, projects, is_one_closed }))
 }

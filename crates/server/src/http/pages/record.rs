@@ -12,10 +12,11 @@ use toolhost_contract::{ErrorKind, ToolError, visible_json};
 use toolhost_records::{Kind, RecordId};
 
 use super::calls::{Called, can_edit, listed, sentence, text, texts};
+use super::done::Done;
 use super::route::{Made, Route, Wanted};
 use super::text::{Shown, TextPage, When, encoded, name, words};
 use super::visitor::{Membership, Visitor};
-use super::{PLAN, Place, board, page, see};
+use super::{PLAN, Place, board, page, see, see_done};
 use crate::http::envelope;
 
 /// Most of a field on the page of its record; the rest is on a page of its own.
@@ -175,7 +176,7 @@ fn one_record(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             return shown(&visitor, &membership, id, &wanted, StatusCode::OK, Tried::default()).await;
         };
         match act(&visitor, &membership, id, form).await {
-            Ok(Called::Done(_)) => Ok(see(&address(&membership, &id.to_string()))),
+            Ok(Called::Done(_)) => Ok(see_done(&address(&membership, &id.to_string()), Done::Saved)),
             Ok(Called::Waits(address)) => Ok(see(&address)),
             Err(error) if matches!(error.kind, ErrorKind::Internal | ErrorKind::NotFound) => Err(error),
             Err(error) => {

@@ -14,13 +14,14 @@ use toolhost_contract::{Clock, ErrorKind, ToolError};
 use toolhost_host::ANSWER_BYTES_MAX;
 use toolhost_store::Login;
 
+use super::done::Done;
 use super::live::{LIVE, Streams, listen};
 use super::route::{Route, Wanted};
-use super::sign_in::{Door, ELSEWHERE, LOGIN, LOGOUT, Opened, SignIn, no_link};
+use super::sign_in::{Door, ELSEWHERE, LOGIN, LOGOUT, Opened, SignIn};
 use super::visitor::Visitor;
 use super::{
-    STATIC, access, asks, audit, batch, board, builder, clients, deploys, file, files, models, multipart, plan, policy,
-    problem, projects, record, search, sessions, terminals,
+    STATIC, access, asks, audit, batch, board, builder, clients, deploys, file, files, models, multipart, plan,
+    plan_new, policy, problem, projects, record, search, sessions, terminals,
 };
 use crate::http::connections::Address;
 use crate::http::ends::Ends;
@@ -63,12 +64,14 @@ const ROUTES: &[&[Route]] = &[
     board::ROUTES,
     record::ROUTES,
     plan::ROUTES,
+    plan_new::ROUTES,
     builder::PACKAGE_ROUTES,
     builder::OBJECT_ROUTES,
     builder::CHANGES_ROUTES,
     builder::CHANGE_ROUTES,
     builder::ASSISTANT_ROUTES,
     builder::EDIT_ROUTES,
+    builder::NEW_ROUTES,
     terminals::ROUTES,
 ];
 
@@ -121,8 +124,18 @@ impl Pages {
             Err(answer) => return answer,
         };
         let terminals = self.door.terminals();
-        let visitor = Visitor { login: &login, projects: &*self.projects, clock: &*self.clock, terminals };
-        (route.make)(visitor, wanted).await.unwrap_or_else(|error| failed(&error, Some(&login)))
+        let told = self.door.told_done(&parts.headers);
+        let done = told.map(Done::sentence).unwrap_or_default();
+        let visitor = Visitor { login: &login, projects: &*self.projects, clock: &*self.clock, terminals, done };
+        let mut answer = (route.make)(visitor, wanted).await.unwrap_or_else(|error| failed(&error, Some(&login)));
+        match answer.extensions_mut().remove::<Done>() {
+            Some(done) => self.door.with_done(answer, &parts.headers, Some(done)),
+            // A page that only leads on says nothing yet.
+            None if told.is_some() && !answer.status().is_redirection() => {
+                self.door.with_done(answer, &parts.headers, None)
+            }
+            None => answer,
+        }
     }
 
     /// What a request says, if this server's own page sends it.
@@ -187,7 +200,7 @@ impl Pages {
         };
         let answer = match opened {
             Ok(Opened::Answer(answer)) => answer,
-            Ok(Opened::Unknown) => self.failed_login(&parts, no_link()),
+            Ok(Opened::Unknown) => self.failed_login(&parts, self.door.old_link(&parts.headers)),
             Err(error) => failed(&error, None),
         };
         self.metrics.request("login", answer.status().as_u16());
@@ -213,10 +226,15 @@ impl Pages {
         let answer = match self.door.open_page(request.headers()).await {
             Ok(Some(login)) => {
                 let terminals = self.door.terminals();
-                let visitor = Visitor { login: &login, projects: &*self.projects, clock: &*self.clock, terminals };
+                let (projects, clock) = (&*self.projects, &*self.clock);
+                let visitor = Visitor { login: &login, projects, clock, terminals, done: "" };
                 let parts = (self.door.logins(), &self.streams, &*self.ends);
                 let life = self.life.clone();
-                listen(&visitor, request.headers(), parts, life).await.unwrap_or_else(|error| failed(&error, None))
+                let query = query_of(request.uri().query().unwrap_or_default()).unwrap_or_default();
+                let made = query.get("heard").map(String::as_str).unwrap_or_default();
+                listen(&visitor, (request.headers(), made), parts, life)
+                    .await
+                    .unwrap_or_else(|error| failed(&error, None))
             }
             Ok(None) => {
                 let error = ToolError::new(ErrorKind::Permission, "You are not signed in.");

@@ -1,14 +1,19 @@
-//! The search over pages, projects and open asks: what the palette shows, too.
+//! The search over pages, projects, open asks, sessions, records, change sets and objects of the package: what the palette shows, too.
 
 use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
+use serde_json::{Value, json};
+use toolhost_builder::Package;
+use toolhost_builder::refs::Object;
 use toolhost_contract::{ToolError, visible_line};
 use toolhost_host::ask_id;
 
+use super::calls::{items, text};
 use super::route::{Made, Route, Wanted};
-use super::visitor::Visitor;
-use super::{Place, SECTIONS, page};
+use super::text::name;
+use super::visitor::{Membership, Visitor};
+use super::{Place, SECTIONS, encoded, page};
 
 /// The pages of this part.
 pub(super) const ROUTES: &[Route] =
@@ -18,6 +23,19 @@ pub(super) const ROUTES: &[Route] =
 const FOUND_MAX: usize = 30;
 /// Asks of one project that are looked at.
 const ASKS_MAX: i64 = 200;
+/// Characters from which on more than pages, projects and asks is looked at.
+const WORD_CHARS_MIN: usize = 3;
+/// Sessions, change sets and records of each kind that are looked at, the newest or the first of them.
+const SESSIONS_MAX: i64 = 100;
+const SETS_MAX: usize = 100;
+const RECORDS_MAX: usize = 100;
+/// The tools that list records, the field of their answer, and the field of a record's title.
+const RECORDS: &[(&str, &str, &str)] = &[
+    ("ticket.list", "items", "title"),
+    ("task.list", "items", "title"),
+    ("requirement.list", "requirements", "title"),
+    ("feature.list", "items", "name"),
+];
 /// The longest search, characters; what follows is left out.
 const QUERY_CHARS_MAX: usize = 200;
 
@@ -45,6 +63,70 @@ fn what_is_found(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     })
 }
 
+/// Sessions, change sets, objects of the package and records of a project, for a search of some length: without words, everything would be
+/// found. Records are read by the tools that agents read with, which say what the person may see.
+async fn of_project(visitor: &Visitor<'_>, membership: &Membership, query: &str) -> Result<Vec<Row>, ToolError> {
+    let mut rows = Vec::new();
+    if query.chars().count() < WORD_CHARS_MIN {
+        return Ok(rows);
+    }
+    let project = &membership.project;
+    for session in project.sessions.list(project.id, SESSIONS_MAX).await? {
+        rows.push(Row {
+            address: membership.path(&format!("sessions/{}", encoded(&session.id))),
+            title: name(&session.title),
+            about: format!("session {} · {}", name(&session.id), session.state.as_str()),
+        });
+    }
+    if let Some(work) = &project.work {
+        let user = &*visitor.login.user;
+        for set in work.changes(user, None, false).await.unwrap_or_default().into_iter().take(SETS_MAX) {
+            rows.push(Row {
+                address: membership.path(&format!("builder/changes/{}", encoded(&set.change_set_id))),
+                title: format!("Change set {}", visible_line(&set.change_set_id)),
+                about: name(&format!("{} · {}", set.status, set.objects.join(", "))),
+            });
+        }
+        if let Some(whole) = work.package(user).await.unwrap_or_default() {
+            rows.extend(objects(membership, &whole.package));
+        }
+    }
+    for (tool, field, title) in RECORDS {
+        // Who may not read them finds none.
+        let Ok(data) = visitor.read(membership, tool, json!({ "limit": RECORDS_MAX })).await else { continue };
+        for record in items(&data, field) {
+            let id = text(record, "id");
+            rows.push(Row {
+                address: membership.path(&format!("records/{}", encoded(id))),
+                title: name(text(record, title)),
+                about: name(&format!("{id} {}", text(record, "state"))),
+            });
+        }
+    }
+    Ok(rows)
+}
+
+/// The objects of a package that have pages.
+fn objects(membership: &Membership, package: &Package) -> Vec<Row> {
+    let row = |object: &Object, title: &str| Row {
+        address: membership.path(&format!("builder/object?name={}", encoded(&object.to_string()))),
+        title: name(title),
+        about: name(&object.to_string()),
+    };
+    let mut rows = Vec::new();
+    for workflow in package.workflows() {
+        rows.push(row(&Object::Workflow(workflow.id.clone()), &workflow.id));
+        for node in &workflow.nodes {
+            let said = |field: &str| node.value.get(field).and_then(Value::as_str).unwrap_or_default();
+            let title = if said("title").is_empty() { said("id") } else { said("title") };
+            rows.push(row(&Object::Step { workflow: workflow.id.clone(), node: said("id").to_owned() }, title));
+        }
+    }
+    rows.extend(package.agents().iter().map(|agent| row(&Object::Agent(agent.id.clone()), &agent.id)));
+    rows.extend(package.asset_paths().map(|path| row(&Object::Asset(path.to_owned()), path)));
+    rows
+}
+
 async fn search(visitor: &Visitor<'_>, query: &str) -> Result<Response<Body>, ToolError> {
     let row = |address: &str, title: &str, about: &str| Row {
         address: address.to_owned(),
@@ -65,6 +147,10 @@ async fn search(visitor: &Visitor<'_>, query: &str) -> Result<Response<Body>, To
                 about: format!("{id} · {} · {} · {name}", visible_line(&ask.persona), visible_line(&ask.tool)),
             });
         }
+        rows.extend(of_project(visitor, &membership, query.trim()).await?.into_iter().map(|mut row| {
+            row.about = format!("{} · {name}", row.about);
+            row
+        }));
     }
     let query = query.trim();
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();

@@ -14,7 +14,8 @@ use sha2::{Digest, Sha256};
 use toolhost_contract::{ErrorKind, ToolError, visible_line};
 use toolhost_store::{Error, Login, Logins, Proof, Terminals};
 
-use super::{Place, page, problem, see};
+use super::done::Done;
+use super::{Place, page, see};
 use crate::http::oauth::{Flow, Oauth, Refused};
 
 /// Where people sign in.
@@ -40,7 +41,9 @@ const COOKIE_SECONDS: u32 = 7 * 24 * 3600;
 /// Cookies of one name that are looked at when somebody signs out.
 const SECRETS_ENDED_MAX: usize = 8;
 /// How long a browser remembers which page it was to come back to, seconds.
-const RETURN_SECONDS: u32 = 600;
+const RETURN_SECONDS: u32 = 3600;
+/// How long a browser keeps what was done, if no page follows that says it, seconds.
+const DONE_SECONDS: u32 = 60;
 /// The longest address to come back to, bytes.
 const RETURN_BYTES_MAX: usize = 1024;
 /// How long a login elsewhere may take, seconds.
@@ -119,6 +122,8 @@ enum Cookie {
     Flow,
     /// The page that somebody wanted to see before they had signed in.
     Return,
+    /// What was just done by a form, for the next page to say.
+    Done,
 }
 
 #[derive(Template)]
@@ -129,6 +134,10 @@ struct LoginPage<'a> {
     openid: bool,
     /// This server, as the browser knows it.
     server: String,
+    /// Whether somebody has opened a link that works no more.
+    is_old: bool,
+    /// Whether a page is known that they come back to.
+    returns: bool,
 }
 
 #[derive(Template)]
@@ -202,6 +211,7 @@ impl Door {
             Cookie::Login => "",
             Cookie::Flow => "-signing-in",
             Cookie::Return => "-return",
+            Cookie::Done => "-done",
         };
         if self.sign_in.is_tls {
             return format!("__Host-toolhost{of}");
@@ -224,7 +234,42 @@ impl Door {
     /// The page where people sign in.
     pub(crate) fn ask(&self, status: StatusCode, headers: &HeaderMap, login: Option<&Login>) -> Response<Body> {
         let place = Place::of(login.map(|login| &*login.user));
-        page(status, &LoginPage { place, openid: self.openid.is_some(), server: self.server(headers) })
+        let (openid, server) = (self.openid.is_some(), self.server(headers));
+        page(status, &LoginPage { place, openid, server, is_old: false, returns: false })
+    }
+
+    /// The page for a link that signs nobody in: it says how to sign in. What somebody wanted to see before is still where they come to.
+    pub(crate) fn old_link(&self, headers: &HeaderMap) -> Response<Body> {
+        let shown = LoginPage {
+            place: Place::of(None),
+            openid: self.openid.is_some(),
+            server: self.server(headers),
+            is_old: true,
+            returns: self.cookie(headers, Cookie::Return).is_some_and(is_own_page),
+        };
+        page(StatusCode::NOT_FOUND, &shown)
+    }
+
+    /// What the browser says was just done.
+    pub(super) fn told_done(&self, headers: &HeaderMap) -> Option<Done> {
+        // A page that fetches itself again has said it.
+        if headers.contains_key(BY_ITSELF) {
+            return None;
+        }
+        self.cookie(headers, Cookie::Done).and_then(Done::parse)
+    }
+
+    /// The answer with what the next page is to say; `None`: it was said.
+    pub(super) fn with_done(
+        &self,
+        response: Response<Body>,
+        headers: &HeaderMap,
+        done: Option<Done>,
+    ) -> Response<Body> {
+        match done {
+            Some(done) => self.with_cookie(response, headers, (Cookie::Done, done.word()), DONE_SECONDS),
+            None => self.with_cookie(response, headers, (Cookie::Done, ""), 0),
+        }
     }
 
     /// The address of the server as the browser uses it.
@@ -378,13 +423,6 @@ impl Door {
         }
         response
     }
-}
-
-/// The page for a link that signs nobody in.
-pub(crate) fn no_link() -> Response<Body> {
-    let error = ToolError::new(ErrorKind::NotFound, "This link was used already, or it is too old.")
-        .hint("The command toolhost login makes a new one.");
-    problem(StatusCode::NOT_FOUND, &error, None)
 }
 
 fn random() -> Result<String, getrandom::Error> {

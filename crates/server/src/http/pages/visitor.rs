@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolhost_contract::{Clock, ErrorKind, ToolError};
+use toolhost_contract::{Clock, ErrorKind, ToolError, WORKBENCH_DOOR};
 use toolhost_store::{Login, Role, Terminals};
 
 use super::super::work::Work;
 use super::super::{OpenProject, Projects};
+use super::heard::{BETWEEN, standing};
 use super::{Place, encoded};
 
 /// Where what is done on a page comes from, as the audit names it.
-pub(super) const PLACE: &str = "workbench";
+pub(super) const PLACE: &str = WORKBENCH_DOOR;
 /// How old a login may be for what only a person may allow, each time anew.
 const RECENT: Duration = Duration::from_secs(15 * 60);
 
@@ -20,6 +21,8 @@ pub(crate) struct Visitor<'a> {
     pub(crate) projects: &'a dyn Projects,
     pub(crate) clock: &'a dyn Clock,
     pub(crate) terminals: Terminals,
+    /// What this person has just done by a form; empty for nothing.
+    pub(super) done: &'static str,
 }
 
 /// A project that the person is a member of.
@@ -29,6 +32,8 @@ pub(crate) struct Membership {
     pub(crate) role: Role,
     /// Whether they may answer what people are asked there.
     pub(crate) approver: bool,
+    /// Where the project stood before anything of it was read for the page.
+    pub(super) heard: String,
 }
 
 impl Membership {
@@ -53,14 +58,19 @@ impl Membership {
 
     /// Where a page of a section of the project is.
     pub(super) fn place<'a>(&'a self, visitor: &'a Visitor<'_>, section: &'static str) -> Place<'a> {
-        Place { project: Some(self), section, ..Place::of(Some(&visitor.login.user)) }
+        Place { project: Some(self), section, ..visitor.place() }
     }
+}
+
+/// Where all projects of a page stood before it was made.
+pub(super) fn heard_of_all(memberships: &[Membership]) -> String {
+    memberships.iter().map(|membership| &*membership.heard).collect::<Vec<_>>().join(BETWEEN)
 }
 
 impl<'a> Visitor<'a> {
     /// Where a page is that is about no project.
     pub(super) fn place(&self) -> Place<'a> {
-        Place::of(Some(&self.login.user))
+        Place { done: self.done, ..Place::of(Some(&self.login.user)) }
     }
 }
 
@@ -97,7 +107,8 @@ impl Visitor<'_> {
         let user_id = project.people.user(&self.login.user).await?.ok_or_else(nothing)?;
         let role = project.people.role(project.id, user_id).await?.ok_or_else(nothing)?;
         let approver = project.people.is_approver(project.id, user_id).await?;
-        Ok(Membership { project, user_id, role, approver })
+        let heard = standing(&project).await?;
+        Ok(Membership { project, user_id, role, approver, heard })
     }
 
     /// Whether the person has proven a moment ago who they are.

@@ -8,14 +8,17 @@ use axum::http::{Response, StatusCode};
 use serde_json::Value;
 use toolhost_builder::refs::Object;
 use toolhost_contract::{ErrorKind, Redactor, ToolError, visible_line};
+use toolhost_host::ask_id;
 use toolhost_store::{Role, SessionRow, StepRow};
 
 use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
+use super::super::sessions::{models_of, offers_of, usual_of, why_stopped};
 use super::super::text::{Shown, When};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see};
 use super::changes::{change_path, status_words};
+use super::object::is_there;
 use super::{encoded, place, said, work};
 use crate::http::{NewRun, Target, envelope};
 
@@ -35,6 +38,8 @@ const PROFILE: &str = "builder";
 /// The last sessions that are looked at for those on an object, and those that are shown.
 const SESSIONS_LOOKED_AT: i64 = 50;
 const SESSIONS_SHOWN: usize = 10;
+/// Asks that a page names of those a session waits for.
+const ASKS_MAX: i64 = 20;
 /// Steps of a session on one page.
 const STEPS_MAX: i64 = 200;
 /// Characters of one text of a talk, and of a part of the prompt.
@@ -55,6 +60,9 @@ struct AskPage<'a> {
     id: String,
     workflow: String,
     goal: String,
+    /// The model as typed, and those that are offered.
+    model: String,
+    models: Vec<(String, String)>,
     error: Option<String>,
     sessions: Vec<SessionLine>,
 }
@@ -63,6 +71,7 @@ struct SessionLine {
     href: String,
     title: String,
     state: &'static str,
+    why: String,
     when: When,
     changes: Vec<SetLine>,
 }
@@ -88,7 +97,9 @@ fn ask(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             let name = wanted.asked("name").unwrap_or_default();
             let mode = if name.is_empty() { "create" } else { "optimize" };
             let fields = [("name", name), ("mode", mode)];
-            let fields = fields.map(|(field, value)| (field.to_owned(), value.to_owned())).into_iter().collect();
+            let mut fields: BTreeMap<String, String> =
+                fields.map(|(field, value)| (field.to_owned(), value.to_owned())).into_iter().collect();
+            fields.insert("model".to_owned(), usual_of(&models_of(&visitor, &membership).await));
             return ask_page(&visitor, &membership, &fields, None).await;
         };
         match started(&visitor, &membership, form).await {
@@ -127,7 +138,7 @@ async fn started(
         goal,
         profile: PROFILE.to_owned(),
         persona: None,
-        model: None,
+        model: Some(field("model").to_owned()).filter(|model| !model.is_empty()),
         ticket: None,
         target: Some(target),
         origin: None,
@@ -169,6 +180,8 @@ async fn ask_page(
             id: field("id"),
             workflow: if form.contains_key("workflow") { field("workflow") } else { inside.to_owned() },
             goal: field("goal"),
+            model: field("model"),
+            models: offers_of(&models_of(visitor, membership).await),
             error: error.map(said),
             sessions,
         },
@@ -196,7 +209,8 @@ async fn sessions_on(
         lines.push(SessionLine {
             href: membership.path(&format!("builder/sessions/{}", encoded(&row.id))),
             title: visible_line(&row.title.replace('\n', " ")),
-            state: state_words(&row),
+            state: state_words(&row, !waits_of(membership, &row.id).await?.is_empty()),
+            why: why_stopped(membership, &row).await?,
             when: When::on(row.updated_at_ms),
             changes: sets_of(visitor, membership, &row.id).await?,
         });
@@ -214,8 +228,9 @@ async fn sets_of(visitor: &Visitor<'_>, membership: &Membership, session: &str) 
     Ok(sets.iter().map(line).collect())
 }
 
-fn state_words(row: &SessionRow) -> &'static str {
+fn state_words(row: &SessionRow, waits: bool) -> &'static str {
     match (row.state.as_str(), row.running) {
+        (_, true) if waits => "waiting for an answer",
         (_, true) => "working",
         ("active", false) => "interrupted",
         ("paused", _) => "paused",
@@ -224,6 +239,14 @@ fn state_words(row: &SessionRow) -> &'static str {
         ("done", _) => "has answered",
         _ => "cancelled",
     }
+}
+
+/// What a session asks people: the address and the id of each ask.
+async fn waits_of(membership: &Membership, session: &str) -> Result<Vec<(String, String)>, ToolError> {
+    let project = &membership.project;
+    let asks = project.gate.queue().asks().open_of_session(project.id, session, ASKS_MAX).await?;
+    let ids = asks.into_iter().map(|ask| ask_id(ask.number));
+    Ok(ids.map(|id| (membership.address(&id), id)).collect())
 }
 
 #[derive(Template)]
@@ -235,8 +258,13 @@ struct ChatPage<'a> {
     /// The page of the session with all of its steps.
     session: String,
     state: &'static str,
+    /// Why the session stopped by itself.
+    why: String,
+    /// What it asks people: the address and the id of each ask.
+    waits: Vec<(String, String)>,
     model: String,
-    target: Option<(String, String)>,
+    /// What it is about, and where that is; a session may be about what nobody has applied yet.
+    target: Option<(Option<String>, String)>,
     mode: String,
     messages: Vec<Message>,
     next: Option<String>,
@@ -304,12 +332,14 @@ async fn chat_page(
     let is_full = i64::try_from(steps.len()).is_ok_and(|count| count == STEPS_MAX);
     let address = membership.path(&format!("builder/sessions/{}", encoded(id)));
     let next = steps.last().filter(|_| is_full).map(|step| format!("{address}?after={}", step.seq));
+    let waits = waits_of(membership, id).await?;
     let entry = opening.as_ref().and_then(|body| body.get("entry"));
     let word = |name: &str| entry.and_then(|entry| entry.get(name)).and_then(Value::as_str).unwrap_or_default();
     let target = Object::parse(word("target"));
     let none = Value::Null;
     let body = opening.as_ref().unwrap_or(&none);
     let status = error.map_or(StatusCode::OK, envelope::status);
+    let package = work(membership)?.package(&visitor.login.user).await?;
     Ok(page(
         status,
         &ChatPage {
@@ -317,9 +347,14 @@ async fn chat_page(
             title: visible_line(&row.title.replace('\n', " ")),
             address,
             session: membership.path(&format!("sessions/{}", encoded(id))),
-            state: state_words(&row),
+            state: state_words(&row, !waits.is_empty()),
+            why: why_stopped(membership, &row).await?,
+            waits,
             model: visible_line(&row.model),
-            target: target.map(|object| (membership.object_path(&object), visible_line(&object.to_string()))),
+            target: target.map(|object| {
+                let is_there = package.as_deref().is_some_and(|whole| is_there(whole, &object));
+                (is_there.then(|| membership.object_path(&object)), visible_line(&object.to_string()))
+            }),
             mode: visible_line(word("mode")),
             messages: steps.iter().filter_map(message).collect(),
             next,
@@ -359,6 +394,8 @@ fn message(step: &StepRow) -> Option<Message> {
         let ok = step.body.get("ok").and_then(Value::as_bool) == Some(true);
         let how = if ok { "done" } else { "failed" };
         ("call", "Call", format!("{} ({how}): {}", field("/tool"), visible_line(field("/brief"))))
+    } else if is("end") {
+        ("call", "Stopped", field("/message").to_owned())
     } else if is("check") {
         let findings = Some(field("/bad/findings")).filter(|findings| !findings.is_empty())?;
         ("call", "The answer was sent back", findings.to_owned())

@@ -14,17 +14,19 @@ use toolhost_builder::refs::Object;
 use toolhost_contract::{CONFIRM_SOURCE, ErrorKind, ToolError, visible_json, visible_line};
 use toolhost_store::Role;
 
+use super::super::done::Done;
 use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
 use super::super::split::{SPLIT, Split};
 use super::super::text::When;
 use super::super::visitor::{Membership, Visitor};
-use super::super::{Place, page, see};
+use super::super::{Place, page, see_done};
 use super::changes::{change_path, status_words};
+use super::object::is_there;
 use super::picture::{Picture, Side};
 use super::text::{TextPart, split};
 use super::{call, encoded, place, said, work};
-use crate::http::{ChangePreview, envelope};
+use crate::http::{ChangePreview, WholePackage, envelope};
 
 /// The pages of this file.
 pub(in super::super) const ROUTES: &[Route] = &[Route {
@@ -114,7 +116,8 @@ struct ObjectRow {
     /// Whether it is part of another object of the tree.
     is_inside: bool,
     object: String,
-    href: String,
+    /// None of an object that is not in the package now: the set makes it, or has deleted it.
+    href: Option<String>,
     change: &'static str,
     sign: &'static str,
     counts: String,
@@ -154,7 +157,7 @@ fn one(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             return shown(&visitor, &membership, &id, tried).await;
         };
         match decided(&visitor, &membership, &id, form).await {
-            Ok(()) => Ok(see(&change_path(&membership, &id))),
+            Ok(done) => Ok(see_done(&change_path(&membership, &id), done)),
             Err(error) if error.kind == ErrorKind::Internal => Err(error),
             Err(error) => {
                 let named = error.details.as_ref().and_then(|details| details.get("deletes")).and_then(Value::as_array);
@@ -204,10 +207,11 @@ async fn decided(
     membership: &Membership,
     id: &str,
     form: &BTreeMap<String, String>,
-) -> Result<(), ToolError> {
+) -> Result<Done, ToolError> {
     match form.get("decision").map(String::as_str) {
         Some("discard") => {
-            call(visitor, membership, "builder.change.discard", json!({ "changeSetId": id })).await.map(drop)
+            call(visitor, membership, "builder.change.discard", json!({ "changeSetId": id })).await?;
+            Ok(Done::GivenUp)
         }
         Some("sides") => {
             let (work, user, operations) = (work(membership)?, &*visitor.login.user, chosen(form));
@@ -216,7 +220,8 @@ async fn decided(
                 let message = "It clashes at other places than the page that you chose on has shown";
                 return Err(ToolError::new(ErrorKind::Conflict, message).hint("Look at it again below, then choose."));
             }
-            work.take_sides(user, id, operations, &sides_of(&preview, form)?).await
+            work.take_sides(user, id, operations, &sides_of(&preview, form)?).await?;
+            Ok(Done::SidesTaken)
         }
         Some("apply") => {
             let operations = chosen(form);
@@ -240,7 +245,8 @@ async fn decided(
             if let Some(operations) = operations {
                 arguments["operations"] = json!(operations);
             }
-            call(visitor, membership, "builder.change.apply", arguments).await.map(drop)
+            call(visitor, membership, "builder.change.apply", arguments).await?;
+            Ok(Done::Applied)
         }
         _ => Err(ToolError::new(ErrorKind::Validation, "Choose what to do with it")),
     }
@@ -305,14 +311,15 @@ async fn shown(
         preview => preview?,
     };
     let sets = work.changes(user, None, true).await?;
+    let whole = work.package(user).await?;
     let status = tried.error.as_ref().map_or(StatusCode::OK, envelope::status);
-    Ok(page(status, &change_page(visitor, membership, (&preview, &sets), &tried)?))
+    Ok(page(status, &change_page(visitor, membership, (&preview, &sets, whole.as_deref()), &tried)?))
 }
 
 fn change_page<'a>(
     visitor: &Visitor<'a>,
     membership: &'a Membership,
-    (preview, sets): (&ChangePreview, &[ChangeSetLine]),
+    (preview, sets, whole): (&ChangePreview, &[ChangeSetLine], Option<&WholePackage>),
     tried: &Tried,
 ) -> Result<ChangePage<'a>, ToolError> {
     let set = &preview.change_set;
@@ -361,7 +368,7 @@ fn change_page<'a>(
             .iter()
             .take(SHOWN_MAX)
             .enumerate()
-            .map(|one| object_row(membership, &preview.diff, one, tried.is_split))
+            .map(|one| object_row(membership, &preview.diff, one, (whole, tried.is_split)))
             .collect(),
         view: other_view(tried),
         more: preview.diff.len().saturating_sub(SHOWN_MAX),
@@ -454,7 +461,7 @@ fn object_row(
     membership: &Membership,
     all: &[ObjectDiff],
     (number, diff): (usize, &ObjectDiff),
-    is_split: bool,
+    (whole, is_split): (Option<&WholePackage>, bool),
 ) -> ObjectRow {
     let (change, sign) = match diff.change {
         Change::Added => ("added", "+"),
@@ -475,7 +482,7 @@ fn object_row(
         anchor: format!("object-{number}"),
         is_inside: inside.is_some_and(|inside| all.iter().any(|other| other.object == inside)),
         object: visible_line(&diff.object.to_string()),
-        href: membership.object_path(&diff.object),
+        href: whole.filter(|whole| is_there(whole, &diff.object)).map(|_| membership.object_path(&diff.object)),
         change,
         sign,
         counts: format!("+{} −{}", sum(|file| file.added), sum(|file| file.removed)),

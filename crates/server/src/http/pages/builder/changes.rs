@@ -6,16 +6,20 @@ use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::json;
-use toolhost_builder::packages::{ChangeSetLine, Deed};
-use toolhost_contract::{ErrorKind, ToolError, visible_line};
+use sha2::{Digest, Sha256};
+use toolhost_builder::change::Change;
+use toolhost_builder::packages::{ChangeSetLine, Deed, UndoPlan, UndoneFile};
+use toolhost_contract::{ErrorKind, ToolError, canonical_json, visible_line};
 use toolhost_store::Role;
 
+use super::super::done::Done;
 use super::super::route::{Made, Route, Wanted};
 use super::super::text::When;
 use super::super::visitor::{Membership, Visitor};
-use super::super::{Place, page, see};
+use super::super::{Place, page, see_done};
 use super::package::counted;
-use super::{Part, call, encoded, part, place, said, work};
+use super::text::TextPart;
+use super::{LISTED_MAX, Part, call, encoded, part, place, said, work};
 use crate::http::envelope;
 
 /// The pages of this file.
@@ -24,8 +28,14 @@ pub(in super::super) const ROUTES: &[Route] = &[
     Route {
         path: "/projects/{project}/builder/history",
         name: "builder-history",
-        takes_forms: true,
+        takes_forms: false,
         make: the_history,
+    },
+    Route {
+        path: "/projects/{project}/builder/history/{moment}/undo",
+        name: "builder-undo",
+        takes_forms: true,
+        make: undo,
     },
 ];
 
@@ -128,8 +138,6 @@ fn list(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
 #[template(path = "builder/history.html")]
 struct HistoryPage<'a> {
     place: Place<'a>,
-    address: String,
-    error: Option<String>,
     deeds: Vec<DeedRow>,
     part: Part,
 }
@@ -142,7 +150,8 @@ struct DeedRow {
     files: String,
     set: Option<(String, String)>,
     undone: Option<i64>,
-    can_undo: bool,
+    /// The page that shows what an undo would do.
+    undo: Option<String>,
 }
 
 fn deed_row(membership: &Membership, deed: &Deed) -> DeedRow {
@@ -166,31 +175,107 @@ fn deed_row(membership: &Membership, deed: &Deed) -> DeedRow {
         },
         set: deed.change_set_id.as_ref().map(|id| (change_path(membership, id), visible_line(id))),
         undone: deed.undone_by,
-        can_undo: membership.role != Role::Viewer && deed.undone_by.is_none() && !deed.files.is_empty(),
+        undo: (membership.role != Role::Viewer && deed.undone_by.is_none() && !deed.files.is_empty())
+            .then(|| membership.path(&format!("builder/history/{}/undo", deed.moment))),
     }
 }
 
 fn the_history(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
-        let Some(form) = &wanted.form else {
-            return history(&visitor, &membership, wanted.asked("from"), None).await;
-        };
-        match undo(&visitor, &membership, form).await {
-            Ok(()) => Ok(see(&membership.path("builder/history"))),
-            Err(error) if error.kind == ErrorKind::Internal => Err(error),
-            Err(error) => history(&visitor, &membership, None, Some(&error)).await,
-        }
+        history(&visitor, &membership, wanted.asked("from")).await
     })
 }
 
-async fn undo(
+#[derive(Template)]
+#[template(path = "builder/undo.html")]
+struct UndoPage<'a> {
+    place: Place<'a>,
+    address: String,
+    history: String,
+    moment: i64,
+    error: Option<String>,
+    files: Vec<UndoneRow>,
+    /// Files that are not shown.
+    more: usize,
+    /// Of what is shown; empty where nothing can be taken back by this person.
+    digest: String,
+}
+
+struct UndoneRow {
+    path: String,
+    change: &'static str,
+    text: TextPart,
+    is_cut: bool,
+}
+
+/// What an undo of a change would do. The button does exactly that.
+fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let membership = visitor.membership(wanted.part("project")).await?;
+        let missing = || ToolError::new(ErrorKind::NotFound, "There is no such change.");
+        let moment: i64 = wanted.part("moment").parse().map_err(|_| missing())?;
+        let mut error = None;
+        if let Some(form) = &wanted.form {
+            match take_back(&visitor, &membership, moment, form).await {
+                Ok(()) => return Ok(see_done(&membership.path("builder/history"), Done::TakenBack)),
+                Err(refused) if refused.kind == ErrorKind::Internal => return Err(refused),
+                Err(refused) => error = Some(refused),
+            }
+        }
+        let plan = match work(&membership)?.undo_plan(&visitor.login.user, moment).await {
+            Ok(plan) => Some(plan),
+            Err(refused) if matches!(refused.kind, ErrorKind::Internal | ErrorKind::NotFound) => return Err(refused),
+            Err(refused) => {
+                error.get_or_insert(refused);
+                None
+            }
+        };
+        let files = plan.as_ref().map_or(&[][..], |plan| &plan.files);
+        let can = membership.role != Role::Viewer && !files.is_empty();
+        let digest = plan.as_ref().filter(|_| can).map(digest_of).transpose()?.unwrap_or_default();
+        let row = |file: &UndoneFile| UndoneRow {
+            path: visible_line(&file.path),
+            change: match file.change {
+                Change::Added => "comes back",
+                Change::Modified => "changes",
+                Change::Deleted => "goes",
+            },
+            text: TextPart::of_diff(&file.unified),
+            is_cut: file.is_cut,
+        };
+        let status = error.as_ref().map_or(StatusCode::OK, envelope::status);
+        let shown = UndoPage {
+            place: place(&visitor, &membership),
+            address: membership.path(&format!("builder/history/{moment}/undo")),
+            history: membership.path("builder/history"),
+            moment,
+            error: error.as_ref().map(said),
+            files: files.iter().take(LISTED_MAX).map(row).collect(),
+            more: files.len().saturating_sub(LISTED_MAX),
+            digest,
+        };
+        Ok(page(status, &shown))
+    })
+}
+
+/// Changes with anything that an undo would do.
+fn digest_of(plan: &UndoPlan) -> Result<String, ToolError> {
+    let text = canonical_json(plan).map_err(ToolError::internal)?;
+    Ok(hex::encode(Sha256::digest(text.as_bytes())))
+}
+
+async fn take_back(
     visitor: &Visitor<'_>,
     membership: &Membership,
+    moment: i64,
     form: &BTreeMap<String, String>,
 ) -> Result<(), ToolError> {
-    let moment: Option<i64> = form.get("moment").and_then(|moment| moment.parse().ok());
-    let moment = moment.ok_or_else(|| ToolError::new(ErrorKind::Validation, "No change is named"))?;
+    let plan = work(membership)?.undo_plan(&visitor.login.user, moment).await?;
+    if form.get("digest") != Some(&digest_of(&plan)?) {
+        let message = "An undo would now do something else than the page that you decided on has shown";
+        return Err(ToolError::new(ErrorKind::Conflict, message).hint("Look at it again below, then decide."));
+    }
     call(visitor, membership, "builder.change.undo", json!({ "moment": moment })).await.map(drop)
 }
 
@@ -198,13 +283,10 @@ async fn history(
     visitor: &Visitor<'_>,
     membership: &Membership,
     from: Option<&str>,
-    error: Option<&ToolError>,
 ) -> Result<Response<Body>, ToolError> {
     let deeds = work(membership)?.history(&visitor.login.user).await?;
     let address = membership.path("builder/history");
     let (deeds, part) = part(deeds, from, &address);
-    let status = error.map_or(StatusCode::OK, envelope::status);
     let deeds = deeds.iter().map(|deed| deed_row(membership, deed)).collect();
-    let error = error.map(said);
-    Ok(page(status, &HistoryPage { place: place(visitor, membership), address, error, deeds, part }))
+    Ok(page(StatusCode::OK, &HistoryPage { place: place(visitor, membership), deeds, part }))
 }

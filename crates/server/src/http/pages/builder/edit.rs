@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use toolhost_builder::change::Found;
 use toolhost_builder::domain::{ITEMS_MAX, TEXT_CHARS_MAX, resolve_domain_profile};
 use toolhost_builder::limits::Size;
 use toolhost_builder::refs::Object;
@@ -15,9 +16,10 @@ use toolhost_contract::{ErrorKind, ToolError, is_deceptive, visible_line};
 use toolhost_host::ANSWER_BYTES_MAX;
 use toolhost_store::Role;
 
+use super::super::done::Done;
 use super::super::route::{Made, Route, Wanted};
 use super::super::visitor::{Membership, Visitor};
-use super::super::{Place, page, see};
+use super::super::{Place, page, see, see_done};
 use super::changes::change_path;
 use super::package::counted;
 use super::{call, place, said, whole, work};
@@ -39,7 +41,7 @@ pub(in super::super) const ROUTES: &[Route] = &[
     Route { path: IMPORT, name: "builder-import", takes_forms: true, make: import },
 ];
 
-fn need(membership: &Membership, is_enough: bool) -> Result<(), ToolError> {
+pub(super) fn need(membership: &Membership, is_enough: bool) -> Result<(), ToolError> {
     let message = format!("You are {} of this project: that is not enough for this.", membership.role.as_str());
     if is_enough { Ok(()) } else { Err(ToolError::new(ErrorKind::Permission, message)) }
 }
@@ -165,11 +167,36 @@ async fn stage(
         "operations": [{ "op": "upsert", "targetType": kind, "target": target, "payload": payload, "reason": reason }],
         "revisions": { field: revision },
     });
+    stage_checked(visitor, membership, set).await
+}
+
+/// Stages a set in the person's name; answers its id. One that could not be applied as it is is given up at once: the person still has
+/// the form with what they typed, and corrects it there.
+///
+/// # Errors
+/// If it breaks the contract, or is not valid.
+pub(super) async fn stage_checked(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    set: Value,
+) -> Result<String, ToolError> {
     let session = format!("by-hand-{}", membership.user_id);
     let arguments = json!({ "sessionId": session, "changeSet": set });
     let staged = call(visitor, membership, "builder.change.stage", arguments).await?;
     let id = staged.get("changeSetId").and_then(Value::as_str);
-    id.map(str::to_owned).ok_or_else(|| ToolError::internal("a staged set has no id"))
+    let id = id.map(str::to_owned).ok_or_else(|| ToolError::internal("a staged set has no id"))?;
+    let preview = work(membership)?.preview(&visitor.login.user, &id, None).await?;
+    let report = preview.report.filter(|report| !report.valid && preview.change_set.based_on.is_empty());
+    let Some(report) = report.filter(|_| preview.conflicts.is_empty()) else { return Ok(id) };
+    call(visitor, membership, "builder.change.discard", json!({ "changeSetId": id })).await?;
+    let line = |found: &Found| {
+        let at = found.line.map(|line| format!(" (line {line})")).unwrap_or_default();
+        let hint = if found.hint.is_empty() { String::new() } else { format!(": {}", found.hint) };
+        format!("{}{at}{hint}", found.message)
+    };
+    let findings: Vec<Value> = report.errors.iter().map(|found| json!({ "message": line(found) })).collect();
+    let message = "This could not be applied, and nothing was kept of it. Correct it below";
+    Err(ToolError::new(ErrorKind::Validation, message).details(json!({ "findings": findings })))
 }
 
 /// The lists of a profile: their names in the front matter, and what they are for.
@@ -324,7 +351,7 @@ fn import(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             None => replace(&visitor, &membership, &wanted).await.map(|()| None),
         };
         match done {
-            Ok(None) => Ok(see(&membership.path("builder"))),
+            Ok(None) => Ok(see_done(&membership.path("builder"), Done::Imported)),
             Ok(checked) => {
                 shown.checked = checked;
                 Ok(page(StatusCode::OK, &shown))

@@ -5,6 +5,7 @@ mod change;
 mod changes;
 mod edit;
 mod layout;
+mod new;
 mod object;
 mod package;
 mod picture;
@@ -14,6 +15,7 @@ pub(super) use assistant::ROUTES as ASSISTANT_ROUTES;
 pub(super) use change::ROUTES as CHANGE_ROUTES;
 pub(super) use changes::ROUTES as CHANGES_ROUTES;
 pub(super) use edit::{IMPORT, ROUTES as EDIT_ROUTES, UPLOAD_BYTES_MAX};
+pub(super) use new::ROUTES as NEW_ROUTES;
 pub(super) use object::ROUTES as OBJECT_ROUTES;
 pub(super) use package::ROUTES as PACKAGE_ROUTES;
 
@@ -103,6 +105,9 @@ fn encoded(text: &str) -> String {
 impl Membership {
     /// Where an object of the package is.
     fn object_path(&self, object: &Object) -> String {
+        if *object == Object::Package {
+            return self.path("builder");
+        }
         self.path(&format!("builder/object?name={}", encoded(&object.to_string())))
     }
 

@@ -13,7 +13,7 @@ use toolhost_store::Role;
 
 use super::super::route::{Made, Route, Wanted};
 use super::super::visitor::{Membership, Visitor};
-use super::super::{Place, page};
+use super::super::{Place, page, see};
 use super::package::{FindingRow, counted, text_object};
 use super::picture::{Picture, Side};
 use super::text::{TextPart, Wish};
@@ -49,6 +49,8 @@ struct ObjectPage<'a> {
     changes: Vec<Link>,
     edit: Option<String>,
     ask: Option<String>,
+    /// Where a step and an edge of a workflow are made by hand.
+    new: Vec<Link>,
 }
 
 /// A line about the object.
@@ -92,7 +94,17 @@ fn one(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let whole = whole(&visitor, &membership).await?;
         let changes = work(&membership)?.changes(&visitor.login.user, None, true).await?;
         let wish = Wish::of(wanted.asked("part"), wanted.asked("line"));
-        shown(&visitor, &membership, (&whole, &object), (wish, &changes))
+        if object == Object::Package {
+            return Ok(see(&membership.path("builder")));
+        }
+        let name = object.to_string();
+        match changes.iter().find(|set| set.objects.contains(&name)) {
+            // Nobody has applied it: the set shows it as it would be.
+            Some(set) if content(&membership, &whole, &object).is_none() => {
+                Ok(see(&membership.path(&format!("builder/changes/{}", encoded(&set.change_set_id)))))
+            }
+            _ => shown(&visitor, &membership, (&whole, &object), (wish, &changes)),
+        }
     })
 }
 
@@ -144,6 +156,17 @@ fn shown(
             edit: (can_edit && has_text).then(|| membership.path(&format!("builder/edit?name={}", encoded(&name)))),
             ask: (can_edit && is_target)
                 .then(|| membership.path(&format!("builder/assistant?name={}", encoded(&name)))),
+            new: match object {
+                Object::Workflow(id) if can_edit => {
+                    [("step", "Create a step"), ("edge", "Create an edge between steps")]
+                        .map(|(kind, label)| Link {
+                            href: membership.path(&format!("builder/new/{kind}?workflow={}", encoded(id))),
+                            name: label.to_owned(),
+                        })
+                        .into()
+                }
+                _ => Vec::new(),
+            },
             name: visible_line(&name),
         },
     ))
@@ -158,7 +181,7 @@ impl Reference {
     fn of(membership: &Membership, whole: &WholePackage, one: &Ref, other: &Object) -> Self {
         let kind = serde_json::to_value(one.kind).unwrap_or_default();
         let line = one.line.map(|line| format!(", line {line}")).unwrap_or_default();
-        let there = content_is_there(whole, other);
+        let there = is_there(whole, other);
         Self {
             href: there.then(|| membership.object_path(other)),
             name: visible_line(&other.to_string()),
@@ -169,7 +192,8 @@ impl Reference {
     }
 }
 
-fn content_is_there(whole: &WholePackage, object: &Object) -> bool {
+/// Whether the package has an object, and so a page for it.
+pub(super) fn is_there(whole: &WholePackage, object: &Object) -> bool {
     let package = &whole.package;
     match object {
         Object::Package => true,
@@ -265,7 +289,7 @@ fn step(membership: &Membership, whole: &WholePackage, workflow: &str, node: &st
     let agent = found.agent_id.clone().map(|id| Fact {
         name: "Agent",
         text: visible_line(&id),
-        href: Some(membership.object_path(&Object::Agent(id))),
+        href: whole.package.agent(&id).map(|_| membership.object_path(&Object::Agent(id.clone()))),
     });
     let fact = |name, text: &str| Fact { name, text: visible_line(text), href: None };
     let facts = [

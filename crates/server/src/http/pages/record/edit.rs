@@ -10,10 +10,11 @@ use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_records::{Kind, RecordId};
 
 use super::super::calls::{Called, can_edit, sentence, text, texts};
+use super::super::done::Done;
 use super::super::forms::{Field, Shape, choice, complain, filled};
 use super::super::route::{Made, Wanted};
 use super::super::visitor::{Membership, Visitor};
-use super::super::{PLAN, Place, board, page, see};
+use super::super::{PLAN, Place, board, page, see, see_done};
 use super::{address, missing, read};
 use crate::http::envelope;
 
@@ -129,7 +130,10 @@ async fn answer(visitor: &Visitor<'_>, wanted: &Wanted, about: About) -> Result<
     }
     let (tool, arguments) = call(&about, form, &fields);
     match visitor.call(&membership, tool, arguments).await {
-        Ok(Called::Done(record)) => Ok(see(&address(&membership, text(&record, "id")))),
+        Ok(Called::Done(record)) => {
+            let done = if about.id.is_some() { Done::Saved } else { Done::Created };
+            Ok(see_done(&address(&membership, text(&record, "id")), done))
+        }
         Ok(Called::Waits(address)) => Ok(see(&address)),
         Err(error) if error.kind == ErrorKind::Internal => Err(error),
         Err(error) => {

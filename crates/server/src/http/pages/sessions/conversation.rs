@@ -127,8 +127,13 @@ fn item(visitor: &Visitor<'_>, row: &StepRow, asked: &BTreeMap<&str, &Value>, en
                 ..Item::new(visitor, row, "call", name(text(&row.body, "tool")))
             }
         }
+        "end" => Item {
+            is_bad: true,
+            sentence: super::sentence(text(&row.body, "message")),
+            ..Item::new(visitor, row, "note", format!("Stopped: {}", name(text(&row.body, "code"))))
+        },
         "check" => {
-            let bad = row.body.get("Bad")?;
+            let bad = row.body.get("bad")?;
             Item {
                 text: Shown::of(text(bad, "findings"), SAID_LINES_MAX, SAID_BYTES_MAX),
                 is_bad: true,

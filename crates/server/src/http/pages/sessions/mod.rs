@@ -5,6 +5,8 @@ mod one;
 mod start;
 mod trace;
 
+use std::collections::BTreeSet;
+
 use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -18,8 +20,12 @@ use super::text::{When, count, dollars, name};
 use super::visitor::{Membership, Visitor};
 use super::{Place, page};
 
+pub(super) use start::{models_of, offers_of, usual_of};
+
 /// The path of this part, below a project.
 const PART: &str = "sessions";
+/// Open asks that are looked at for the sessions that wait.
+const ASKS_LOOKED_AT: i64 = 1000;
 /// Sessions of one page of the list.
 const ROWS_MAX: usize = 50;
 
@@ -76,12 +82,16 @@ struct State {
     code: String,
     /// What that means, and what can be done.
     sentence: &'static str,
+    /// Why it stopped, as its journal tells; empty where it did not stop by itself.
+    why: String,
 }
 
 impl State {
-    fn of(row: &SessionRow) -> Self {
+    /// `waits`: whether people have not answered something that it asks.
+    fn of(row: &SessionRow, waits: bool, why: String) -> Self {
         let (class, word, sentence) = match (row.state, row.running) {
             (SessionState::Cancelled, _) => ("", "cancelled", "A person has ended it for good."),
+            (_, true) if waits => ("people", "waiting for an answer", "The agent waits for a person to answer."),
             (_, true) => ("good", "working", "The agent is at work."),
             (SessionState::Active, false) => {
                 ("bad", "interrupted", "Nobody runs it: its host has ended. It can go on.")
@@ -91,8 +101,38 @@ impl State {
             (SessionState::Failed, false) => ("bad", "failed", "It could not go on. It can be resumed."),
             (SessionState::Done, false) => ("good", "done", "It has given its answer. It goes on with a message."),
         };
-        Self { class, word, code: row.code.as_deref().map(name).unwrap_or_default(), sentence }
+        Self { class, word, code: row.code.as_deref().map(name).unwrap_or_default(), sentence, why }
     }
+}
+
+/// Why a session stopped by itself, in the words of whatever stopped it; empty of one that did not.
+///
+/// # Errors
+/// If the database does not answer.
+pub(super) async fn why_stopped(membership: &Membership, row: &SessionRow) -> Result<String, ToolError> {
+    if row.running || !matches!(row.state, SessionState::Failed | SessionState::Limited) {
+        return Ok(String::new());
+    }
+    let project = &membership.project;
+    let last = project.sessions.steps(project.id, &row.id, row.steps - 2, 1).await?;
+    let end = last.first().filter(|step| conversation::kind_of(&step.step).0 == "end");
+    Ok(end.map(|end| sentence(conversation::text(&end.body, "message"))).unwrap_or_default())
+}
+
+/// A message of an error as a sentence of its own.
+fn sentence(message: &str) -> String {
+    let message = name(message);
+    let mut chars = message.chars();
+    let begun = chars.next().map(|first| first.to_uppercase().chain(chars).collect::<String>()).unwrap_or_default();
+    let has_end = begun.is_empty() || begun.ends_with(['.', '!', '?', '…']);
+    if has_end { begun } else { begun + "." }
+}
+
+/// The sessions of the project that wait for people, among the asks that are open.
+async fn waiting(membership: &Membership) -> Result<BTreeSet<String>, ToolError> {
+    let project = &membership.project;
+    let open = project.gate.queue().asks().open_after(project.id, 0, ASKS_LOOKED_AT).await?;
+    Ok(open.asks.into_iter().filter_map(|ask| ask.session_id).collect())
 }
 
 /// Tokens and money of a session; empty where nothing is known.
@@ -150,20 +190,25 @@ async fn list(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<Body>, 
         let of_state = state.map(|state| format!("&state={}", state.as_str())).unwrap_or_default();
         format!("?after={}.{}{of_state}", last.updated_at_ms, super::text::encoded(&last.id))
     });
-    let row = |row: &SessionRow| Row {
-        address: address(&membership, &row.id),
-        title: name(&row.title),
-        state: State::of(row),
-        profile: name(&row.profile),
-        model: name(&row.model),
-        cost: cost(&row.tally),
-        when: When::of(visitor, row.updated_at_ms),
-    };
+    let waiting = waiting(&membership).await?;
+    let mut rows = Vec::with_capacity(found.len());
+    for row in &found {
+        let why = why_stopped(&membership, row).await?;
+        rows.push(Row {
+            address: address(&membership, &row.id),
+            title: name(&row.title),
+            state: State::of(row, waiting.contains(&row.id), why),
+            profile: name(&row.profile),
+            model: name(&row.model),
+            cost: cost(&row.tally),
+            when: When::of(visitor, row.updated_at_ms),
+        });
+    }
     Ok(page(
         StatusCode::OK,
         &ListPage {
-            place: Place { live: told::SESSIONS, ..membership.place(visitor, PART) },
-            rows: found.iter().map(row).collect(),
+            place: Place { live: told::SESSIONS_AND_ASKS, ..membership.place(visitor, PART) },
+            rows,
             states: SessionState::ALL.map(|known| (known.as_str(), state == Some(known))).to_vec(),
             is_filtered: state.is_some(),
             can_start: can_work(&membership),

@@ -65,6 +65,7 @@ struct Fact {
 /// An ask that the session waits for.
 struct Wait {
     address: String,
+    id: String,
     summary: String,
     left: String,
 }
@@ -197,11 +198,16 @@ async fn shown(
         _ => project.sessions.steps(project.id, id, -1, 1).await?.into_iter().next().map(|row| row.body),
     };
     let asks = project.gate.queue().asks().open_of_session(project.id, id, ASKS_MAX).await?;
-    let waits = asks.into_iter().map(|ask| Wait {
-        address: membership.address(&ask_id(ask.number)),
-        summary: name(&ask.summary),
-        left: visitor.time_left(ask.expires_at_ms),
-    });
+    let waits: Vec<Wait> = asks
+        .into_iter()
+        .map(|ask| Wait {
+            address: membership.address(&ask_id(ask.number)),
+            id: ask_id(ask.number),
+            summary: name(&ask.summary),
+            left: visitor.time_left(ask.expires_at_ms),
+        })
+        .collect();
+    let why = super::why_stopped(membership, &row).await?;
     let address = address(membership, id);
     let mut items = items(visitor, &rows);
     let is_diff = items.iter().any(Item::is_diff);
@@ -212,9 +218,9 @@ async fn shown(
     Ok(page(
         status,
         &SessionPage {
-            place: Place { live: told::SESSIONS, ..membership.place(visitor, PART) },
+            place: Place { live: told::SESSIONS_AND_ASKS, ..membership.place(visitor, PART) },
             title: name(&row.title),
-            state: State::of(&row),
+            state: State::of(&row, !waits.is_empty(), why),
             id: name(&row.id),
             facts: facts(visitor, membership, &row, &opening.unwrap_or_default()),
             items,
@@ -227,7 +233,7 @@ async fn shown(
                 format!("{address}?before={first}{view}")
             }),
             is_newest: before == row.steps,
-            waits: waits.collect(),
+            waits,
             can: Can::of(membership, &row),
             turns: number(&row.tally, "turns"),
             typed: tried.typed,
@@ -308,7 +314,7 @@ fn whole(row: &StepRow) -> Option<(&'static str, String)> {
             ("What the agent said", text(&row.body["reply"], "text").to_owned() + &calls.collect::<String>())
         }
         "call" => ("The answer of a call", answer_text(text(&row.body, "content"))),
-        "check" => ("Why an answer was sent back", text(row.body.get("Bad")?, "findings").to_owned()),
+        "check" => ("Why an answer was sent back", text(row.body.get("bad")?, "findings").to_owned()),
         _ => return None,
     })
 }

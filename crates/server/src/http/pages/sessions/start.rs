@@ -12,7 +12,7 @@ use crate::http::pages::forms::{Field, Shape, choice, complain, filled};
 use crate::http::pages::route::Wanted;
 use crate::http::pages::visitor::{Membership, Visitor};
 use crate::http::pages::{Place, page, see};
-use crate::http::work::{NewRun, Target, Work};
+use crate::http::work::{ModelLine, NewRun, Target, Work};
 
 /// The profiles of sessions where a person names none, as at a terminal.
 const WORKSPACE_PROFILE: &str = "developer";
@@ -30,7 +30,7 @@ struct StartPage<'a> {
     fields: Vec<Field>,
 }
 
-fn fields(membership: &Membership) -> Vec<Field> {
+fn fields(membership: &Membership, models: &[ModelLine]) -> Vec<Field> {
     let usual = format!("the usual one ({WORKSPACE_PROFILE}, or {PACKAGE_PROFILE} for a workflow package)");
     let mut profiles = vec![(String::new(), usual)];
     profiles.extend(membership.project.gate.profiles().iter().map(|profile| {
@@ -45,8 +45,9 @@ fn fields(membership: &Membership) -> Vec<Field> {
         Field::new("profile", "Profile", Shape::Choice(profiles)).hint("Which tools it has, and what it may do."),
         Field::new("persona", "Persona", Shape::Line)
             .hint("Who works, as commits and comments name them. Leave it empty for the usual name."),
-        Field::new("model", "Model", Shape::Line)
-            .hint("One that the operator of this server has configured. Leave it empty for the usual one."),
+        Field::new("model", "Model", Shape::Offered(offers_of(models)))
+            .hint("One that the operator of this server has configured. Leave it empty for the usual one.")
+            .value(usual_of(models)),
         Field::new("ticket", "Ticket", Shape::Line).hint("The ticket that the work is about, such as TKT-001."),
         Field::new("kind", "Target in the workflow package", choice(Some("none: work in the workspace"), TARGETS)),
         Field::new("id", "Id of the target", Shape::Line).hint("Such as step-03; for an asset, its path."),
@@ -56,18 +57,38 @@ fn fields(membership: &Membership) -> Vec<Field> {
     ]
 }
 
+/// The models that sessions can have. A server that cannot tell them still starts sessions.
+pub(in super::super) async fn models_of(visitor: &Visitor<'_>, membership: &Membership) -> Vec<ModelLine> {
+    match &membership.project.work {
+        Some(work) => work.models(&visitor.login.user).await.unwrap_or_default(),
+        None => Vec::new(),
+    }
+}
+
+/// Models as words that a field offers.
+pub(in super::super) fn offers_of(models: &[ModelLine]) -> Vec<(String, String)> {
+    let label = |model: &ModelLine| if model.is_usual { "the usual one".to_owned() } else { String::new() };
+    models.iter().map(|model| (model.name.clone(), label(model))).collect()
+}
+
+/// The model of sessions that name none; empty where there is none.
+pub(in super::super) fn usual_of(models: &[ModelLine]) -> String {
+    models.iter().find(|model| model.is_usual).map(|model| model.name.clone()).unwrap_or_default()
+}
+
 pub(super) async fn answer(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<Body>, ToolError> {
     let membership = visitor.membership(wanted.part("project")).await?;
     if !can_work(&membership) {
         let error = ToolError::new(ErrorKind::Permission, "You cannot start sessions in this project.");
         return Err(error.hint("Its editors and owners can, where the server runs sessions."));
     }
+    let models = models_of(visitor, &membership).await;
     let Some(form) = &wanted.form else {
         // Another page may have said which ticket or target.
-        let fields = filled(fields(&membership), &wanted.query);
+        let fields = filled(fields(&membership, &models), &wanted.query);
         return Ok(shown(visitor, &membership, StatusCode::OK, fields, None));
     };
-    let mut fields = filled(fields(&membership), form);
+    let mut fields = filled(fields(&membership, &models), form);
     let Some(run) = run(form, &mut fields, &membership) else {
         return Ok(shown(visitor, &membership, StatusCode::BAD_REQUEST, fields, None));
     };

@@ -1,0 +1,426 @@
+//! What a person makes in the package without an assistant: a workflow, a step, an agent, an edge, and the package itself. All but the
+//! package are change sets, which a person looks at before they are applied.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use serde_json::{Value, json};
+use toolhost_builder::{Package, begun, revision, to_zip};
+use toolhost_contract::{ErrorKind, ToolError};
+use toolhost_store::Role;
+
+use super::super::done::Done;
+use super::super::forms::{Field, Shape, complain, filled};
+use super::super::route::{Made, Route, Wanted};
+use super::super::text::When;
+use super::super::visitor::{Membership, Visitor};
+use super::super::{Place, page, see, see_done};
+use super::changes::change_path;
+use super::edit::{need, stage_checked};
+use super::{place, said, work};
+use crate::http::{Replaces, WholePackage, envelope};
+
+/// The pages of this file.
+pub(in super::super) const ROUTES: &[Route] = &[
+    Route { path: "/projects/{project}/builder/new", name: "builder-begin", takes_forms: true, make: begin },
+    Route { path: "/projects/{project}/builder/new/{kind}", name: "builder-new", takes_forms: true, make: new },
+];
+
+/// What can be made by hand: as addresses write it, and its title.
+const KINDS: [(&str, &str); 4] = [
+    ("workflow", "Create a workflow"),
+    ("step", "Create a step"),
+    ("agent", "Create an agent"),
+    ("edge", "Create an edge between steps"),
+];
+
+#[derive(Template)]
+#[template(path = "builder/new.html")]
+struct NewPage<'a> {
+    place: Place<'a>,
+    title: &'static str,
+    action: String,
+    back: String,
+    error: Option<String>,
+    /// Whether a change set comes of it.
+    is_set: bool,
+    fields: Vec<Field>,
+}
+
+/// Begins an empty package, for an owner.
+fn begin(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let membership = visitor.membership(wanted.part("project")).await?;
+        need(&membership, membership.role == Role::Owner)?;
+        let about = || {
+            vec![
+                Field::new("name", "Name of the package", Shape::Line),
+                Field::new("description", "What it is for", Shape::Text(3)),
+            ]
+        };
+        let shown = |status, fields, error| {
+            let new = NewPage {
+                place: place(&visitor, &membership),
+                title: "Begin an empty package",
+                action: membership.path("builder/new"),
+                back: membership.path("builder"),
+                error,
+                is_set: false,
+                fields,
+            };
+            page(status, &new)
+        };
+        let Some(form) = &wanted.form else { return Ok(shown(StatusCode::OK, about(), None)) };
+        let mut fields = filled(about(), form);
+        let typed = |name: &str| form.get(name).map(|text| text.trim()).unwrap_or_default();
+        if typed("name").is_empty() {
+            complain(&mut fields, "name", "Give it a name.");
+            return Ok(shown(StatusCode::BAD_REQUEST, fields, None));
+        }
+        let description = Some(typed("description")).filter(|text| !text.is_empty());
+        let package = begun(typed("name"), description, &When::on(visitor.clock.unix_ms()).iso);
+        match work(&membership)?.import(&visitor.login.user, &to_zip(package.files()), Replaces::Nothing).await {
+            Ok(_) => Ok(see_done(&membership.path("builder"), Done::Begun)),
+            Err(error) if error.kind == ErrorKind::Internal => Err(error),
+            Err(error) => Ok(shown(envelope::status(&error), fields, Some(said(&error)))),
+        }
+    })
+}
+
+fn new(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let membership = visitor.membership(wanted.part("project")).await?;
+        let missing = || ToolError::new(ErrorKind::NotFound, "Nothing of this kind is made by hand.");
+        let (kind, title) = *KINDS.iter().find(|(kind, _)| *kind == wanted.part("kind")).ok_or_else(missing)?;
+        need(&membership, membership.role != Role::Viewer)?;
+        let whole = super::whole(&visitor, &membership).await?;
+        let made = NewObject { visitor: &visitor, membership: &membership, whole: &whole, kind, title };
+        match &wanted.form {
+            None => Ok(made.shown(StatusCode::OK, filled(made.fields(), &wanted.query), None)),
+            Some(form) => made.answer(form).await,
+        }
+    })
+}
+
+/// A form for something new.
+struct NewObject<'a> {
+    visitor: &'a Visitor<'a>,
+    membership: &'a Membership,
+    whole: &'a WholePackage,
+    kind: &'static str,
+    title: &'static str,
+}
+
+/// An operation of a change set.
+fn upsert(kind: &str, target: Value, payload: Value) -> Value {
+    json!({ "op": "upsert", "targetType": kind, "target": target, "payload": payload, "reason": "made by hand" })
+}
+
+impl NewObject<'_> {
+    fn package(&self) -> &Package {
+        &self.whole.package
+    }
+
+    fn fields(&self) -> Vec<Field> {
+        let package = self.package();
+        let agents: Vec<&str> = package.agents().iter().map(|agent| &*agent.id).collect();
+        let workflows: Vec<&str> = package.workflows().iter().map(|workflow| &*workflow.id).collect();
+        let named = |names: &[&str]| {
+            Shape::Choice(names.iter().map(|name| ((*name).to_owned(), super::super::text::name(name))).collect())
+        };
+        let id = |label| {
+            Field::new("id", label, Shape::Line).hint("Small letters, digits and hyphens, such as check-claims.")
+        };
+        let new_agent = || {
+            let agents = Shape::Offered(agents.iter().map(|id| ((*id).to_owned(), String::new())).collect());
+            Field::new("agent", "Agent", agents)
+                .hint("The id of the agent that does it. One that is not there yet is created, too.")
+        };
+        let instructions =
+            Field::new("instructions", "Instructions", Shape::Text(6)).hint("What the agent does, step by step.");
+        let goal = |label| Field::new("goal", label, Shape::Text(2));
+        let first = workflows.first().map(|id| (*id).to_owned()).unwrap_or_default();
+        match self.kind {
+            "workflow" => vec![
+                id("Id of the workflow"),
+                Field::new("title", "Title", Shape::Line),
+                goal("What it is for"),
+                Field::new("step", "Id of its first step", Shape::Line).value("begin"),
+                new_agent(),
+                instructions,
+            ],
+            "agent" => vec![
+                id("Id of the agent"),
+                Field::new("title", "Title", Shape::Line).hint("Such as Ward nurse."),
+                Field::new("role", "Role", Shape::Text(2)).hint("What the agent is there for."),
+                Field::new("identity", "Identity", Shape::Text(2)).hint("Who the agent is: experience, knowledge."),
+                Field::new("style", "Style", Shape::Line).hint("How the agent speaks, such as: plain and short."),
+                Field::new("principles", "Principles", Shape::Text(3)).hint("One in each line."),
+            ],
+            "step" => vec![
+                Field::new("workflow", "Workflow", named(&workflows)).value(first),
+                id("Id of the step"),
+                Field::new("title", "Title", Shape::Line),
+                new_agent(),
+                Field::new("after", "Comes after", Shape::Offered(self.nodes()))
+                    .hint("The id of a step of the workflow."),
+                Field::new("label", "When", Shape::Line).hint("In which case it comes after that step.").value("done"),
+                Field::new("next", "Leads to", Shape::Offered(self.nodes()))
+                    .hint("The id of a step; empty: the workflow ends with it."),
+                goal("Goal"),
+                instructions,
+            ],
+            _ => vec![
+                Field::new("workflow", "Workflow", named(&workflows)).value(first),
+                Field::new("from", "From the step", Shape::Offered(self.nodes())),
+                Field::new("to", "To the step", Shape::Offered(self.nodes())),
+                Field::new("label", "When", Shape::Line)
+                    .hint("In which case the workflow goes this way.")
+                    .value("done"),
+            ],
+        }
+    }
+
+    /// The steps of all workflows, as ids that a field offers.
+    fn nodes(&self) -> Vec<(String, String)> {
+        let workflows = self.package().workflows().iter();
+        let nodes = workflows.flat_map(|workflow| workflow.nodes.iter().map(move |node| (node, workflow)));
+        nodes
+            .filter_map(|(node, workflow)| Some((node.value.get("id")?.as_str()?.to_owned(), workflow.id.clone())))
+            .collect()
+    }
+
+    fn shown(&self, status: StatusCode, fields: Vec<Field>, error: Option<String>) -> Response<Body> {
+        let new = NewPage {
+            place: place(self.visitor, self.membership),
+            title: self.title,
+            action: self.membership.path(&format!("builder/new/{}", self.kind)),
+            back: self.membership.path("builder"),
+            error,
+            is_set: true,
+            fields,
+        };
+        page(status, &new)
+    }
+
+    async fn answer(&self, form: &BTreeMap<String, String>) -> Result<Response<Body>, ToolError> {
+        let mut fields = filled(self.fields(), form);
+        let missing: Vec<&'static str> = fields
+            .iter()
+            .filter(|field| {
+                field.value.trim().is_empty() && !matches!(field.name, "next" | "title" | "principles" | "style")
+            })
+            .map(|field| field.name)
+            .collect();
+        for name in &missing {
+            complain(&mut fields, name, "This is needed.");
+        }
+        if !missing.is_empty() {
+            return Ok(self.shown(StatusCode::BAD_REQUEST, fields, None));
+        }
+        if let Some((name, why)) = self.wrong(form) {
+            complain(&mut fields, name, why);
+            return Ok(self.shown(StatusCode::BAD_REQUEST, fields, None));
+        }
+        let kind = if self.kind == "edge" { "workflow" } else { self.kind };
+        let set = json!({
+            "schemaVersion": "1.1",
+            "targetType": kind,
+            "mode": "create",
+            "operations": self.operations(form),
+            "revisions": self.revisions(form),
+        });
+        match stage_checked(self.visitor, self.membership, set).await {
+            Ok(id) => Ok(see(&change_path(self.membership, &id))),
+            Err(error) if error.kind == ErrorKind::Internal => Err(error),
+            Err(error) => Ok(self.shown(envelope::status(&error), fields, Some(said(&error)))),
+        }
+    }
+
+    /// A field whose value cannot be, and why.
+    fn wrong(&self, form: &BTreeMap<String, String>) -> Option<(&'static str, &'static str)> {
+        let typed = |name: &str| form.get(name).map(|text| text.trim()).unwrap_or_default();
+        let workflow = self.package().workflow(typed("workflow"));
+        let has_node = |id: &str| workflow.is_some_and(|workflow| workflow.node(id).is_some());
+        match self.kind {
+            "workflow" if self.package().workflow(typed("id")).is_some() => {
+                Some(("id", "There is a workflow of this id."))
+            }
+            "agent" if self.package().agent(typed("id")).is_some() => Some(("id", "There is an agent of this id.")),
+            "workflow" | "agent" => None,
+            _ if workflow.is_none() => Some(("workflow", "There is no such workflow.")),
+            "step" if has_node(typed("id")) => Some(("id", "The workflow has a step of this id.")),
+            "step" if !has_node(typed("after")) => Some(("after", "The workflow has no such step.")),
+            "step" if !typed("next").is_empty() && !has_node(typed("next")) => {
+                Some(("next", "The workflow has no such step."))
+            }
+            "edge" if !has_node(typed("from")) => Some(("from", "The workflow has no such step.")),
+            "edge" if !has_node(typed("to")) => Some(("to", "The workflow has no such step.")),
+            _ => None,
+        }
+    }
+
+    /// What the set is made on: the workflow that it changes, as it is now. The operations are small edits, so nothing is written over that
+    /// the person has not seen.
+    fn revisions(&self, form: &BTreeMap<String, String>) -> Value {
+        match form.get("workflow").and_then(|id| self.package().workflow(id.trim())) {
+            Some(workflow) => json!({ "workflowRevision": revision::workflow(self.package(), workflow) }),
+            None => json!({}),
+        }
+    }
+
+    fn operations(&self, form: &BTreeMap<String, String>) -> Vec<Value> {
+        let typed = |name: &str| form.get(name).map(|text| text.trim().replace("\r\n", "\n")).unwrap_or_default();
+        let or_id = |text: String| if text.is_empty() { typed("id") } else { text };
+        let workflow = typed("workflow");
+        let target = json!({ "workflowId": workflow });
+        match self.kind {
+            "workflow" => {
+                let (id, first, agent) = (typed("id"), typed("step"), typed("agent"));
+                let front =
+                    json!({ "schemaVersion": "1.1", "workflowType": id, "stepsCompleted": [], "currentNodeId": "" });
+                let document = document(&front, &format!("# {}\n\n{}\n", or_id(typed("title")), typed("goal")));
+                let node = json!({ "id": first, "type": "end", "file": format!("steps/{first}.md"), "title": first, "agentId": agent });
+                let graph = json!({ "schemaVersion": "1.1", "entryNodeId": first, "nodes": [node], "edges": [] });
+                let made = json!({ "workflow_md": document, "graph_json": graph });
+                let text = step_text((&first, &first, &agent), &[], (&typed("goal"), &typed("instructions")));
+                let step = json!({ "workflowId": id, "nodeId": first });
+                let mut operations = self.agent(&agent);
+                operations.push(upsert("workflow", json!({ "workflowId": id }), made));
+                operations.push(upsert("step", step, json!({ "step_markdown": text })));
+                operations
+            }
+            "agent" => vec![agent_of(
+                &typed("id"),
+                &or_id(typed("title")),
+                (typed("role"), typed("identity")),
+                &typed("style"),
+                &typed("principles"),
+            )],
+            "step" => {
+                let (id, agent, after, next) = (typed("id"), typed("agent"), typed("after"), typed("next"));
+                let title = or_id(typed("title"));
+                let is_end = next.is_empty();
+                let node = json!({
+                    "id": id, "type": if is_end { "end" } else { "step" }, "file": format!("steps/{id}.md"), "title": title,
+                    "agentId": agent,
+                });
+                // What was the end goes on now.
+                let mut nodes = vec![node];
+                nodes.extend(self.goes_on(&workflow, &after));
+                let mut edges = vec![self.way(&workflow, &after, (&id, &typed("label")))];
+                let leads: Vec<(String, String)> =
+                    (!is_end).then(|| (next.clone(), "done".to_owned())).into_iter().collect();
+                edges.extend(leads.iter().map(|(to, label)| json!({ "from": id, "to": to, "label": label })));
+                let text = step_text((&id, &title, &agent), &leads, (&typed("goal"), &typed("instructions")));
+                let mut operations = self.agent(&agent);
+                operations.push(upsert("workflow", target, json!({ "nodes": nodes, "edges": edges })));
+                operations.push(upsert(
+                    "step",
+                    json!({ "workflowId": workflow, "nodeId": id }),
+                    json!({ "step_markdown": text }),
+                ));
+                operations.extend(self.leads(&workflow, &after, (&id, &typed("label"))));
+                operations
+            }
+            _ => {
+                let (from, to, label) = (typed("from"), typed("to"), typed("label"));
+                let edge = self.way(&workflow, &from, (&to, &label));
+                let nodes = self.goes_on(&workflow, &from);
+                let mut payload = json!({ "edges": [edge] });
+                if let Some(node) = nodes {
+                    payload["nodes"] = json!([node]);
+                }
+                let mut operations = vec![upsert("workflow", target, payload)];
+                operations.extend(self.leads(&workflow, &from, (&to, &label)));
+                operations
+            }
+        }
+    }
+
+    /// The agent of this id, where the package has none.
+    fn agent(&self, id: &str) -> Vec<Value> {
+        if self.package().agent(id).is_some() {
+            return Vec::new();
+        }
+        let role = (format!("Works as {id}."), format!("Knows the work of {id}."));
+        vec![agent_of(id, id, role, "", "")]
+    }
+
+    /// A node that was an end and leads on now; none of one that is no end.
+    fn goes_on(&self, workflow: &str, node: &str) -> Option<Value> {
+        let found = self.package().workflow(workflow)?.node(node)?;
+        let is_end = found.value.get("type").and_then(Value::as_str) == Some("end");
+        is_end.then(|| json!({ "id": node, "type": "step" }))
+    }
+
+    /// An edge. Beside others from the same step it is taken on its condition, and the one that was there alone becomes the default.
+    fn way(&self, workflow: &str, from: &str, (to, label): (&str, &str)) -> Value {
+        let mut edge = json!({ "from": from, "to": to, "label": label });
+        if self.has_ways(workflow, from) {
+            edge["conditionText"] = label.into();
+        }
+        edge
+    }
+
+    fn has_ways(&self, workflow: &str, from: &str) -> bool {
+        let edges = self.package().workflow(workflow).map_or(&[][..], |workflow| &workflow.edges);
+        edges.iter().any(|edge| edge.from == from)
+    }
+
+    /// The operation that says in the text of a step where it leads.
+    fn leads(&self, workflow: &str, node: &str, (to, label): (&str, &str)) -> Option<Value> {
+        self.package().workflow(workflow)?.step(node)?;
+        let mut transition = json!({ "to": to, "label": label });
+        if self.has_ways(workflow, node) {
+            transition["conditionText"] = label.into();
+        }
+        let mut payload = json!({ "transitions": [transition] });
+        if self.goes_on(workflow, node).is_some() {
+            payload["frontMatter"] = json!({ "type": "step" });
+        }
+        Some(upsert("step", json!({ "workflowId": workflow, "nodeId": node }), payload))
+    }
+}
+
+fn agent_of(id: &str, title: &str, (role, identity): (String, String), style: &str, principles: &str) -> Value {
+    let or = |text: &str, usual: &str| if text.is_empty() { usual.to_owned() } else { text.to_owned() };
+    let mut lines: Vec<&str> = principles.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if lines.is_empty() {
+        lines.push("Do the work as it was asked for.");
+    }
+    let definition = json!({
+        "id": id,
+        "metadata": { "name": id, "title": title, "icon": "A" },
+        "persona": {
+            "role": role, "identity": identity, "communication_style": or(style, "Plain."), "principles": lines,
+        },
+    });
+    upsert("agent", json!({ "agentId": id }), json!({ "agent_definition": definition }))
+}
+
+/// A document with this front matter, whose values are written as JSON: that is YAML, too.
+fn document(front: &Value, text: &str) -> String {
+    let fields = front.as_object().into_iter().flatten().map(|(name, value)| format!("{name}: {value}\n"));
+    format!("---\n{}---\n\n{text}", fields.collect::<String>())
+}
+
+fn step_text(
+    (id, title, agent): (&str, &str, &str),
+    leads: &[(String, String)],
+    (goal, instructions): (&str, &str),
+) -> String {
+    let kind = if leads.is_empty() { "end" } else { "step" };
+    let mut front = json!({ "schemaVersion": "1.1", "nodeId": id, "type": kind, "title": title, "agentId": agent });
+    if !leads.is_empty() {
+        let leads: Vec<Value> = leads.iter().map(|(to, label)| json!({ "to": to, "label": label })).collect();
+        front["transitions"] = json!(leads);
+    }
+    let text = format!(
+        "# {title}\n\n## Goal\n\n{goal}\n\n## Instructions\n\n{instructions}\n\n## Completion (Document-as-State)\n\n\
+         Add this step to `stepsCompleted`.\n"
+    );
+    document(&front, &text)
+}

@@ -1,0 +1,84 @@
+//! What a page says of what was just done by a form on it: a word that the browser brings along once, and never a text of its own.
+
+/// What was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Done {
+    Applied,
+    GivenUp,
+    SidesTaken,
+    TakenBack,
+    Imported,
+    Begun,
+    PutBack,
+    DeployTakenBack,
+    Saved,
+    Moved,
+    Created,
+}
+
+impl Done {
+    const ALL: [Self; 11] = [
+        Self::Applied,
+        Self::GivenUp,
+        Self::SidesTaken,
+        Self::TakenBack,
+        Self::Imported,
+        Self::Begun,
+        Self::PutBack,
+        Self::DeployTakenBack,
+        Self::Saved,
+        Self::Moved,
+        Self::Created,
+    ];
+
+    /// As a cookie holds it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::GivenUp => "given-up",
+            Self::SidesTaken => "sides-taken",
+            Self::TakenBack => "taken-back",
+            Self::Imported => "imported",
+            Self::Begun => "begun",
+            Self::PutBack => "put-back",
+            Self::DeployTakenBack => "deploy-taken-back",
+            Self::Saved => "saved",
+            Self::Moved => "moved",
+            Self::Created => "created",
+        }
+    }
+
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|done| done.word() == word)
+    }
+
+    pub(super) fn sentence(self) -> &'static str {
+        match self {
+            Self::Applied => "The change set is applied.",
+            Self::GivenUp => "The change set is given up. The package is as it was.",
+            Self::SidesTaken => "The sides are taken. Nothing is applied yet: look at the change set again.",
+            Self::TakenBack => "The change is taken back.",
+            Self::Imported => "The package is imported.",
+            Self::Begun => "An empty package is begun.",
+            Self::PutBack => "The files are as they were before the call.",
+            Self::DeployTakenBack => "The deploy is taken back.",
+            Self::Saved => "It is saved.",
+            Self::Moved => "It has another state.",
+            Self::Created => "It is created.",
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test says by panicking what does not hold")]
+mod tests {
+    use super::Done;
+
+    #[test]
+    fn each_word_is_one_deed() {
+        for done in Done::ALL {
+            assert_eq!(Done::parse(done.word()).unwrap(), done);
+        }
+        assert_eq!(Done::parse("<b>"), None);
+    }
+}

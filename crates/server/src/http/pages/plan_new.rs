@@ -1,0 +1,260 @@
+//! The forms that create records of the plan, by the tools that agents do it with.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use serde_json::{Value, json};
+use toolhost_contract::{ErrorKind, ToolError};
+use toolhost_records::RecordId;
+
+use super::calls::{Called, can_edit, sentence, text};
+use super::done::Done;
+use super::forms::{Field, Shape, choice, complain, filled};
+use super::record::address;
+use super::route::{Made, Route, Wanted};
+use super::visitor::{Membership, Visitor};
+use super::{PLAN, Place, page, see, see_done};
+use crate::http::envelope;
+
+/// The pages of this part.
+pub(super) const ROUTES: &[Route] =
+    &[Route { path: "/projects/{project}/plan/new/{kind}", name: "record_create", takes_forms: true, make: new }];
+
+/// A kind of records that a person creates here.
+struct Kind {
+    /// As addresses write it.
+    word: &'static str,
+    title: &'static str,
+    tool: &'static str,
+    /// The page of the plan that lists them.
+    list: &'static str,
+}
+
+const KINDS: &[Kind] = &[
+    Kind { word: "requirement", title: "Create a requirement", tool: "requirement.create", list: "plan" },
+    Kind { word: "feature", title: "Create a feature", tool: "feature.add", list: "plan" },
+    Kind { word: "milestone", title: "Create a milestone", tool: "milestone.add", list: "plan" },
+    Kind { word: "component", title: "Create a component", tool: "component.add", list: "plan" },
+    Kind { word: "artifact", title: "Save an artifact", tool: "artifact.save", list: "plan/artifacts" },
+    Kind { word: "insight", title: "Save an insight", tool: "memory.save_insight", list: "plan/memory" },
+    Kind { word: "issue", title: "Save an issue", tool: "memory.save_issue", list: "plan/memory" },
+    Kind { word: "learning", title: "Save a learning", tool: "memory.save_learning", list: "plan/memory" },
+    Kind { word: "iteration", title: "Create an iteration", tool: "iteration.create", list: "plan/iterations" },
+    Kind { word: "persona", title: "Create a persona", tool: "persona.add", list: "plan/personas" },
+];
+
+/// Fields that hold a text in each line.
+const LISTS: &[&str] = &[
+    "acceptanceCriteria",
+    "requirementIds",
+    "completionCriteria",
+    "dependencies",
+    "features",
+    "responsibilities",
+    "relatedFeatures",
+];
+/// Fields that are a number.
+const NUMBERS: &[&str] = &["iteration", "base"];
+/// The lists that a tool wants even where they are empty.
+const LISTS_NEEDED: &[&str] = &["acceptanceCriteria", "requirementIds", "completionCriteria", "responsibilities"];
+
+#[derive(Template)]
+#[template(path = "record_edit.html")]
+struct NewPage<'a> {
+    place: Place<'a>,
+    title: String,
+    action: String,
+    back: String,
+    error: Option<String>,
+    /// A new record has none.
+    version: String,
+    fields: Vec<Field>,
+}
+
+/// The forms of a page of the plan: where each is, and what it is called.
+pub(super) fn buttons(membership: &Membership, list: &str) -> Vec<(String, &'static str)> {
+    if !can_edit(membership) {
+        return Vec::new();
+    }
+    let of_list = KINDS.iter().filter(|kind| kind.list == list);
+    of_list.map(|kind| (membership.path(&format!("plan/new/{}", kind.word)), kind.title)).collect()
+}
+
+fn of_iteration() -> Field {
+    Field::new("iteration", "Iteration", Shape::Line).hint("Its number, or 0 for none. Empty: the current one.")
+}
+
+fn fields(kind: &Kind) -> Vec<Field> {
+    let line = |name, label| Field::new(name, label, Shape::Line);
+    let lines = |name, label| Field::new(name, label, Shape::Text(3)).hint("One in each line.");
+    let long = |name, label| Field::new(name, label, Shape::Text(6));
+    match kind.word {
+        "requirement" => vec![
+            line("title", "Title"),
+            long("description", "Description").hint("What must be true, and for whom."),
+            Field::new("priority", "Priority", choice(None, &["high", "medium", "low"])).value("medium"),
+            Field::new("category", "Category", choice(None, &["functional", "non_functional"])).value("functional"),
+            lines("acceptanceCriteria", "Acceptance criteria"),
+            of_iteration(),
+        ],
+        "feature" => vec![
+            line("name", "Name"),
+            long("description", "Description").hint("What it does."),
+            lines("requirementIds", "Requirements that it meets").hint("One in each line, such as REQ-001."),
+            lines("completionCriteria", "Completion criteria"),
+            line("estimatedEffort", "Effort").hint("Such as 3h or 2 days."),
+            lines("dependencies", "Features that must be there before").hint("One in each line, such as FEAT-001."),
+            of_iteration(),
+        ],
+        "milestone" => vec![
+            line("name", "Name"),
+            line("deadline", "Deadline").hint("Such as 2026-12-24."),
+            lines("features", "Features").hint("One in each line, such as FEAT-001."),
+            of_iteration(),
+        ],
+        "component" => vec![
+            line("name", "Name"),
+            Field::new("componentType", "Type", choice(None, COMPONENTS)).value("other"),
+            line("otherType", "What `other` stands for"),
+            lines("responsibilities", "Responsibilities"),
+            line("technology", "Technology").hint("What it is built with."),
+            lines("relatedFeatures", "Features that it serves").hint("One in each line, such as FEAT-001."),
+            of_iteration(),
+        ],
+        "artifact" => vec![
+            Field::new("kind", "Kind", choice(None, ARTIFACTS)).value("idea"),
+            Field::new("content", "Content", Shape::Text(16))
+                .hint("The whole document, in Markdown. It becomes the newest version."),
+            of_iteration(),
+        ],
+        "insight" => vec![
+            line("stage", "Stage").hint("The stage of the work, such as design or coding."),
+            long("content", "What is to be remembered"),
+            Field::new("importance", "Importance", choice(None, &["critical", "important", "normal"])).value("normal"),
+            of_iteration(),
+        ],
+        "issue" => vec![
+            line("stage", "Stage").hint("The stage of the work, such as design or coding."),
+            long("content", "What is to be remembered"),
+            of_iteration(),
+        ],
+        "learning" => vec![long("content", "What is to be remembered"), of_iteration()],
+        "iteration" => vec![
+            line("title", "Title"),
+            long("description", "Description").hint("What it is to reach."),
+            line("base", "Builds on")
+                .hint("The number of an iteration; 0 for what belongs to none. Empty: the current one."),
+            Field::new("inheritance", "Takes over", choice(None, &["none", "partial", "full"]))
+                .value("partial")
+                .hint("From its base: nothing, the plan, or the plan and the artifacts."),
+        ],
+        _ => vec![
+            line("name", "Name").hint("The name that commits and comments carry."),
+            line("role", "Role").hint("The profile whose tools it gets, such as developer."),
+            long("personality", "Personality").hint("How it works and speaks."),
+        ],
+    }
+}
+
+const COMPONENTS: &[&str] =
+    &["backend_service", "frontend_component", "database", "api_gateway", "message_queue", "other"];
+const ARTIFACTS: &[&str] = &["idea", "prd", "design", "plan", "check_report", "delivery_report"];
+
+fn new(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let membership = visitor.membership(wanted.part("project")).await?;
+        let missing = || ToolError::new(ErrorKind::NotFound, "Records of this kind are not created here.");
+        let kind = KINDS.iter().find(|kind| kind.word == wanted.part("kind")).ok_or_else(missing)?;
+        if !can_edit(&membership) {
+            let error = ToolError::new(ErrorKind::Permission, "You are a viewer of this project: you may look.");
+            return Err(error.hint("Its editors and owners create records."));
+        }
+        let Some(form) = &wanted.form else {
+            return Ok(shown(&visitor, &membership, kind, StatusCode::OK, filled(fields(kind), &wanted.query), None));
+        };
+        let mut fields = filled(fields(kind), form);
+        let arguments = match arguments(&mut fields) {
+            Some(arguments) => arguments,
+            None => return Ok(shown(&visitor, &membership, kind, StatusCode::BAD_REQUEST, fields, None)),
+        };
+        match visitor.call(&membership, kind.tool, arguments).await {
+            Ok(Called::Done(record)) => Ok(see_done(&made_at(&membership, kind, &record), Done::Created)),
+            Ok(Called::Waits(address)) => Ok(see(&address)),
+            Err(error) if error.kind == ErrorKind::Internal => Err(error),
+            Err(error) => {
+                let message = sentence(&error);
+                let named: Vec<&str> = fields
+                    .iter()
+                    .map(|field| field.name)
+                    .filter(|name| message.contains(&format!("`{name}`")))
+                    .collect();
+                let is_beside = match named[..] {
+                    [name] => complain(&mut fields, name, &message),
+                    _ => false,
+                };
+                let error_all = (!is_beside).then_some(message);
+                Ok(shown(&visitor, &membership, kind, envelope::status(&error), fields, error_all))
+            }
+        }
+    })
+}
+
+/// The page of a record that was created, or the list that it stands in.
+fn made_at(membership: &Membership, kind: &Kind, record: &Value) -> String {
+    let id = RecordId::parse(text(record, "id")).map(|id| id.to_string());
+    id.filter(|_| kind.list == "plan").map_or_else(|| membership.path(kind.list), |id| address(membership, &id))
+}
+
+/// What the form asks for. `None`: something is wrong with it, which stands beside its fields.
+fn arguments(fields: &mut [Field]) -> Option<Value> {
+    let (mut arguments, mut wrong) = (json!({}), BTreeMap::new());
+    for field in &*fields {
+        let value = field.value.trim();
+        if LISTS.contains(&field.name) {
+            let lines: Vec<&str> = value.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+            if !lines.is_empty() || LISTS_NEEDED.contains(&field.name) {
+                arguments[field.name] = lines.into();
+            }
+        } else if value.is_empty() {
+            let is_needed = matches!(field.name, "title" | "name" | "content" | "stage" | "role" | "technology");
+            match field.name {
+                _ if is_needed => drop(wrong.insert(field.name, "This is needed.")),
+                "description" => arguments[field.name] = "".into(),
+                _ => {}
+            }
+        } else if NUMBERS.contains(&field.name) {
+            match value.parse::<u32>() {
+                Ok(number) => arguments[field.name] = number.into(),
+                Err(_) => drop(wrong.insert(field.name, "This is a number, 0 or above.")),
+            }
+        } else {
+            arguments[field.name] = value.into();
+        }
+    }
+    for (name, why) in &wrong {
+        complain(fields, name, why);
+    }
+    wrong.is_empty().then_some(arguments)
+}
+
+fn shown(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    kind: &Kind,
+    status: StatusCode,
+    fields: Vec<Field>,
+    error: Option<String>,
+) -> Response<Body> {
+    let new = NewPage {
+        place: membership.place(visitor, PLAN),
+        title: kind.title.to_owned(),
+        action: membership.path(&format!("plan/new/{}", kind.word)),
+        back: membership.path(kind.list),
+        error,
+        version: String::new(),
+        fields,
+    };
+    page(status, &new)
+}
