@@ -1,31 +1,22 @@
-//! A call in one line, for people who watch an agent.
+//! The arguments of a call in one line, for people who watch an agent.
 
 use serde_json::Value;
 
-use crate::{ToolInfo, visible_line};
+use crate::visible_line;
 
 /// Characters of the arguments in a line.
 const ARGUMENTS_CHARS_MAX: usize = 100;
 /// Characters of one argument that is neither a path nor a command.
 const ARGUMENT_CHARS_MAX: usize = 40;
 
-/// What a tool is called for: `Read a file: src/main.rs, offset 4`. Its paths and its command come first; of a long text
-/// there is its size. Nothing in it moves a cursor or breaks the line.
+/// What a call's arguments are, such as `src/main.rs, offset 4`: its paths, or its command, come first; of a long text there
+/// is its size. `paths` and `command` are names of arguments. Nothing in it moves a cursor or breaks the line.
 ///
 /// ```
 /// use serde_json::json;
 /// let told = toolhost_contract::told_arguments(&["path"], None, &json!({"limit": 3, "path": "a.txt", "content": "x\ny"}));
 /// assert_eq!(told, "a.txt, content 3 bytes, limit 3");
 /// ```
-pub fn told_call(tool: &ToolInfo, arguments: &Value) -> String {
-    let command = tool.facts.command.map(|command| command.name);
-    match told_arguments(tool.facts.paths, command, arguments) {
-        told if told.is_empty() => tool.title.clone().into_owned(),
-        told => format!("{}: {told}", tool.title),
-    }
-}
-
-/// As [`told_call`], without the tool's title. `paths` and `command` are names of arguments.
 pub fn told_arguments(paths: &[&str], command: Option<&str>, arguments: &Value) -> String {
     let Value::Object(fields) = arguments else { return short(&value(arguments), ARGUMENTS_CHARS_MAX) };
     let is_first = |name: &str| Some(name) == command || (command.is_none() && paths.contains(&name));

@@ -10,7 +10,7 @@ use tokio::sync::{OnceCell, oneshot};
 use tokio_util::task::TaskTracker;
 use toolhost_contract::workspace::{FenceReport, Tier, Workspace};
 use toolhost_contract::{
-    Approval, BoxFuture, Call, CallId, CallerKind, Effect, ErrorCode, ErrorKind, Made, Outcome, Scope, Success,
+    Answer, Approval, BoxFuture, Call, CallId, CallerKind, Effect, ErrorCode, ErrorKind, Made, Outcome, Scope, Success,
     ToolError, Trace,
 };
 
@@ -31,6 +31,7 @@ use crate::observe::{EndedCall, PersonAnswer};
 use crate::people::{CallPeople, RunStoredCall};
 use crate::policy::{Decide, Verdict};
 use crate::profile::{Profile, Profiles};
+use crate::queue::answer_of;
 use crate::queue::{Queue, rule_id};
 use crate::quota::QuotaKeeper;
 use crate::record::{Record, for_asker, is_pending, keepable};
@@ -444,7 +445,8 @@ impl Gate {
         });
     }
 
-    /// The permission by a rule, with which a person has allowed calls like this one, where it needs one.
+    /// The permission by a rule, with which a person has allowed calls like this one, where it needs one. An answer that a person gave to
+    /// this very call goes before each rule, until a call has used it: a no stays a no, and other arguments stay those.
     async fn permit(
         &self,
         call: &Call,
@@ -460,6 +462,12 @@ impl Gate {
         let Some(permit) = queue.permit_for(call, &arguments.looked(tool)).await? else { return Ok(None) };
         if self.state.config.asking.second_person && !queue.is_of_another(&permit, call.scope.user_id).await? {
             return Ok(None);
+        }
+        if let Some(digest) = &record.digest {
+            let said = queue.asks().unused_of(call.scope.project_id, digest).await.map_err(ToolError::from)?;
+            if said.iter().any(|ask| answer_of(ask) != Answer::Allow) {
+                return Ok(None);
+            }
         }
         record.decision = Some(json!({ "policy": verdict, "rule": rule_id(permit.number), "by": permit.granted_by }));
         Ok(Some(permit))

@@ -165,6 +165,18 @@ impl Asks {
         Ok(!query.read(&self.db).await?.is_empty())
     }
 
+    /// Asks about the call with this digest that a person has answered, and whose answer no call has used; the oldest first.
+    pub async fn unused_of(&self, project: i64, digest: &str) -> Result<Vec<Ask>> {
+        let text = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM ask WHERE project_id = $1 AND digest = $2 AND state = 'answered' AND expires_at_ms > $3 ORDER BY number LIMIT 100"
+        );
+        let now = self.clock.unix_ms();
+        let rows = sql(text).bind(project).bind(digest).bind(now).read(&self.db).await?;
+        rows.iter().map(|row| ask(row, now)).collect()
+    }
+
     /// Whether the person has been shown all of the text with this digest.
     pub async fn was_seen(&self, project: i64, number: i64, account_id: i64, digest: &str) -> Result<bool> {
         let text =

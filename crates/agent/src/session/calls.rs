@@ -20,6 +20,9 @@ use crate::tools::SessionTools;
 
 /// Characters of the one line that people are told of a result.
 const BRIEF_CHARS_MAX: usize = 160;
+/// The end of a command's output that the journal keeps for people beside its answer: lines, and characters of each.
+const OUTPUT_LINES_MAX: usize = 6;
+const OUTPUT_LINE_CHARS_MAX: usize = 400;
 /// Bytes of a call's diff that the journal keeps for people beside its answer.
 const DIFF_BYTES_MAX: usize = 8 * 1024;
 /// Characters of broken arguments that the model is shown.
@@ -213,6 +216,7 @@ impl Run<'_> {
         let began = self.session.clock.monotonic();
         let progress = Arc::new(CallProgress::new(step.clone(), Arc::clone(self.watch)));
         let told = Some(Arc::<CallProgress>::clone(&progress) as _);
+        let written = arguments.get("content").and_then(Value::as_str).map(str::to_owned);
         let mut outcome = self.host.call(id.clone(), &tool, arguments, &self.stop.calls, told).await;
         if self.is_unsaid(&id, &tool, &outcome).await? {
             // Whoever resumes the session asks for it again, and finds the same ask.
@@ -229,11 +233,12 @@ impl Run<'_> {
         let brief = brief(&outcome.text);
         // What waits for a person has not run, and of what failed it is not known here whether it had begun.
         let ran = outcome.ok && outcome.meta.allow_write && !is_pending(&outcome);
-        let diff = outcome.meta.allow_write.then(|| diff_of(&outcome.data)).flatten();
+        let diff = outcome.meta.allow_write.then(|| diff_of(&outcome.data, written.as_deref())).flatten();
+        let (waits, output) = (is_pending(&outcome), output_of(&outcome.data));
         let exit_code = outcome.data.get("exitCode").and_then(Value::as_i64);
         let ended = CallStep::new(id, outcome.meta.tool, outcome.ok, content, brief);
         let kind = outcome.error.as_ref().map(|error| error.kind);
-        Ok(CallStep { ran, code, kind, diff, exit_code, ms, ..ended })
+        Ok(CallStep { ran, code, kind, waits, output, diff, exit_code, ms, ..ended })
     }
 
     /// Whether a call was stopped before a person had answered, and has done nothing.
@@ -391,6 +396,8 @@ impl CallStep {
             kind: None,
             content,
             brief,
+            waits: false,
+            output: None,
             diff: None,
             exit_code: None,
             ms: 0,
@@ -398,9 +405,24 @@ impl CallStep {
     }
 }
 
-/// The diff of an answer that has one; of a long one the first lines, and how many were left out.
-fn diff_of(data: &Value) -> Option<String> {
-    let diff = data.get("diff")?.as_str().filter(|diff| !diff.is_empty())?;
+/// The last lines of what a command has printed, errors behind the rest.
+fn output_of(data: &Value) -> Option<String> {
+    let (stdout, stderr) = (data.get("stdout")?.as_str()?, data.get("stderr")?.as_str()?);
+    let both = [stdout.trim_end(), stderr.trim_end()].join("\n");
+    let lines: Vec<&str> = both.lines().filter(|line| !line.is_empty()).collect();
+    let last: Vec<String> = lines[lines.len().saturating_sub(OUTPUT_LINES_MAX)..]
+        .iter()
+        .map(|line| line.chars().take(OUTPUT_LINE_CHARS_MAX).collect())
+        .collect();
+    (!last.is_empty()).then(|| last.join("\n"))
+}
+
+/// The diff of an answer that has one, or that of a file that is new; of a long one the first lines, and how many were left out.
+fn diff_of(data: &Value, written: Option<&str>) -> Option<String> {
+    let is_new = data.get("created").and_then(Value::as_bool) == Some(true);
+    let added =
+        written.filter(|_| is_new).map(|text| text.lines().map(|line| format!("+{line}\n")).collect::<String>());
+    let diff = data.get("diff").and_then(Value::as_str).map(str::to_owned).or(added).filter(|diff| !diff.is_empty())?;
     let mut kept = String::new();
     for (n, line) in diff.split_inclusive('\n').enumerate() {
         if kept.len() + line.len() > DIFF_BYTES_MAX {
@@ -418,6 +440,11 @@ fn brief(text: &str) -> String {
     // A heading such as `[stderr]` says less than what is below it.
     let inner = first.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let is_heading = inner.is_some_and(|inner| inner.chars().all(char::is_alphabetic));
+    if first.ends_with(':') {
+        // What is announced says more than that something is.
+        let second = lines.next().map(str::trim).unwrap_or_default();
+        return format!("{first} {second}").trim_end().chars().take(BRIEF_CHARS_MAX).collect();
+    }
     let line = lines.next().filter(|_| is_heading).unwrap_or(first);
     line.chars().take(BRIEF_CHARS_MAX).collect()
 }

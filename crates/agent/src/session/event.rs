@@ -75,7 +75,13 @@ pub enum Event {
         kind: Option<ErrorKind>,
         /// The first line of its answer.
         brief: String,
-        /// What it changed in files, as a unified diff.
+        /// It waits for a person, and has not run.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        waits: bool,
+        /// The end of what its command has printed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
+        /// What it changed in files, as a unified diff, or the lines of a new file.
         #[serde(skip_serializing_if = "Option::is_none")]
         diff: Option<String>,
         /// Of a command: 0 where it succeeded.
@@ -170,6 +176,8 @@ impl CallStep {
             code: self.code.clone(),
             kind: self.kind,
             brief: self.brief.clone(),
+            waits: self.waits,
+            output: self.output.clone(),
             diff: self.diff.clone(),
             exit_code: self.exit_code,
             ms: self.ms,

@@ -228,7 +228,13 @@ pub struct CallStep {
     pub content: String,
     /// Its first line, for people.
     pub brief: String,
-    /// What it changed in files, as a unified diff; its beginning where it is long. For people.
+    /// It waits for a person, and has not run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
+    /// The end of what its command has printed. For people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// What it changed in files, as a unified diff, or what it wrote into a new one; its beginning where it is long. For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
     /// Of a command.

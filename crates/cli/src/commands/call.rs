@@ -57,6 +57,14 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         Some(Format::Text) => show(&made.outcome, false)?,
         None => show(&made.outcome, settings.json)?,
     }
+    let is_text = matches!(args.format, Some(Format::Text)) || (args.format.is_none() && !settings.json);
+    let waiting = made.outcome.data.get("approvalId").and_then(Value::as_str).filter(|_| is_pending(&made.outcome));
+    if let Some(id) = waiting.filter(|_| is_text) {
+        let then = print::paint(print::DIM, "then run it and see what comes of it with");
+        let profile = &args.profile;
+        let fetch = format_args!("toolhost call approval.wait '{{\"approvalId\": \"{id}\"}}' --profile {profile}");
+        print::aside(format_args!("{then} {fetch}"));
+    }
     made.end().await
 }
 
@@ -142,11 +150,6 @@ pub(super) fn show(outcome: &Outcome, json: bool) -> anyhow::Result<()> {
         print::answer(text);
         if let Some(id) = outcome.data.get("approvalId").and_then(Value::as_str).filter(|_| is_pending(outcome)) {
             print::aside(format_args!("{} toolhost review decide {id}", print::paint(print::DIM, "answer it with")));
-            let fetch = format_args!("toolhost call approval.wait '{{\"approvalId\": \"{id}\"}}'");
-            print::aside(format_args!(
-                "{} {fetch}",
-                print::paint(print::DIM, "then run it and see what comes of it with")
-            ));
         }
     } else {
         print::note(format_args!("{} {}", print::paint(print::BAD, "error:"), print::visible(&outcome.text)));

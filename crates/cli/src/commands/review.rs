@@ -403,6 +403,12 @@ async fn watch(answers: &Answers, attention: AttentionFlags, settings: &Settings
     let stop = crate::signals::ended_by_signal();
     let ask_here = terminal::is_there() && !settings.json;
     let terminal = terminal(answers, settings).await.with_keys();
+    if ask_here {
+        print::aside(print::paint(
+            print::DIM,
+            "waiting for what comes; one key is an answer, and Ctrl-C ends the watch",
+        ));
+    }
     // What was shown once and left for later is not shown again.
     let mut last = 0;
     let mut followed = Vec::new();

@@ -83,6 +83,19 @@ fn a_client_is_found_by_its_settings_and_so_is_one_that_starts_nothing() {
     workspace.write(".mcp.json", settings(env!("CARGO_BIN_EXE_toolhost")));
     let (code, told) = doctor(&program);
     assert_eq!((code, finding(&told, "client").0), (Some(0), "good"), "{told}");
+    for (wrong, named) in [
+        (&["mcp", "--profil", "developer"][..], "--profil"),
+        (&["mcp", "--profile", "develper"], "develper"),
+        (&["mcp", "--root=/nowhere"], "/nowhere"),
+        (&[], "subcommand"),
+    ] {
+        let told =
+            serde_json::json!({ "mcpServers": { "t": { "command": env!("CARGO_BIN_EXE_toolhost"), "args": wrong } } });
+        workspace.write(".mcp.json", told.to_string());
+        let (code, told) = doctor(&program);
+        let (standing, says) = finding(&told, "client");
+        assert!(code == Some(1) && standing == "bad" && says.contains(named), "{wrong:?}: {says}");
+    }
     workspace.write(".mcp.json", settings("/nowhere/toolhost"));
     let (code, told) = doctor(&program);
     assert_eq!((code, finding(&told, "client").0), (Some(1), "bad"), "{told}");

@@ -155,3 +155,29 @@ fn what_is_explained_follows_links_as_a_call_does() {
     let explained = program.run(&["policy", "explain", "file.read", &arguments.to_string(), "--profile", "all"]);
     assert!(explained.stdout.starts_with("deny: "), "{explained:?}");
 }
+
+/// What a person said of one call is not undone by what they, or somebody else, say of calls like it.
+#[test]
+fn an_answer_to_a_call_goes_before_a_rule_that_comes_later() {
+    let workspace = TempWorkspace::new();
+    let program = ruled(&workspace, &[("bash", "command = '*'", "ask")]);
+    let bash = |command: &str| asked(&program, "bash", &json!({ "command": command }));
+    let decide = |arguments: &[&str]| {
+        let ran = program.run(&[&["review", "decide"], arguments].concat());
+        assert_eq!(ran.code, Some(0), "{arguments:?}: {ran:?}");
+    };
+    let came = |id: &str| call(&program, "approval.wait", &json!({ "approvalId": id })).json();
+    let (denied, again, edited) = (bash("touch a"), bash("touch b"), bash("touch c"));
+    decide(&[&denied, "--deny=not this one"]);
+    decide(&[&again, "--deny"]);
+    decide(&[&edited, "--edit", r#"{"command":"touch instead"}"#]);
+    decide(&[&bash("touch d"), "--allow", "--rule", "--when", "command=touch *"]);
+    let told = came(&denied).to_string();
+    assert!(told.contains("not this one") && !workspace.has("a"), "{told}");
+    // The same call made anew finds its answer, too; after that it is a call like others.
+    refused(&program, "bash", &json!({ "command": "touch b" }));
+    assert!(!workspace.has("b"));
+    runs(&program, "bash", &json!({ "command": "touch b" }));
+    assert_eq!(came(&edited)["ok"], true);
+    assert_eq!((workspace.has("c"), workspace.has("instead")), (false, true));
+}

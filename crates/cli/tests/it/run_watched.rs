@@ -108,7 +108,7 @@ fn a_person_sees_sentences_diffs_and_what_went_wrong() {
         // Reads run at once.
         "-> Read a file: ../outside\n",
         "-> Read a file: none.txt\n",
-        "   fenced off file.read ",
+        "   fenced off Read a file: ../outside ",
         "   failed file.read ",
         "no file or folder `none.txt` in the workspace\n",
         "| Done: \\u{1b}[2J fine.\n",
@@ -250,4 +250,33 @@ fn ctrl_c_ends_the_call_and_what_its_command_had_printed_is_kept() {
     assert_eq!(person.leaves(), Some(1));
     let on = program.run(&["run", "--continue"]);
     assert!(on.code == Some(0) && on.stdout.ends_with("it was there\n"), "{on:?}");
+}
+
+#[test]
+fn a_call_that_waits_does_not_look_done_and_a_command_shows_its_last_lines() {
+    let workspace = TempWorkspace::new();
+    workspace.write("old.txt", "before\n");
+    workspace.write_beside(
+        "operator.toml",
+        "[approvals]\nhold_seconds = 0\n[[profiles.developer.rules]]\ntool = 'file.write'\nwhen = { path = 'asked.txt' }\ndecide = 'ask'\n",
+    );
+    let write = |path: &str| call("file_write", &json!({ "path": path, "content": "new\n" }));
+    let (program, model) = playing(
+        &workspace,
+        &json!([
+            { "calls": [write("asked.txt"), write("old.txt"),
+                        call("bash", &json!({ "command": "echo one; echo two >&2; exit 4" }))] },
+            { "text": "done" },
+        ]),
+    );
+    let program = program.variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"));
+    let events = events(&program.run(&["run", "go", "--json", "--model", &model]).stdout);
+    let ended: Vec<&Value> = events.iter().filter(|event| event["event"] == "call_ended").collect();
+    assert_eq!((&ended[0]["waits"], &ended[0]["diff"]), (&json!(true), &Value::Null), "{}", ended[0]);
+    // What stood there before is not known here: that nothing was taken away would not be true.
+    assert_eq!((&ended[1]["waits"], &ended[1]["diff"]), (&Value::Null, &Value::Null), "{}", ended[1]);
+    assert_eq!(ended[2]["output"], "one\ntwo");
+    let shown = program.run(&["session", "replay", "last"]).stderr;
+    assert!(shown.contains("   waits file.write ") && !shown.contains("+new"), "{shown}");
+    assert!(shown.contains("| one\n| two\n   exit 4 bash "), "{shown}");
 }

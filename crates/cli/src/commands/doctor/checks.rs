@@ -12,6 +12,8 @@ use crate::hosting::key_of;
 use crate::print::{self, visible_line};
 use crate::settings::{Resolved, Settings};
 use crate::{model, wire};
+use clap::Parser as _;
+use toolhost_host::Profiles;
 
 /// Most bytes of a client's settings that are looked at.
 const CLIENT_FILE_BYTES_MAX: u64 = 4 << 20;
@@ -162,7 +164,7 @@ struct Client {
 }
 
 /// Which clients start Toolhost for this folder, and whether they find the program.
-pub(super) fn clients(resolved: &Resolved) -> Vec<Finding> {
+pub(super) fn clients(resolved: &Resolved, profiles: &Profiles) -> Vec<Finding> {
     const ABOUT: &str = "client";
     let (root, home) = (&resolved.root, &resolved.home);
     let places = [
@@ -179,16 +181,21 @@ pub(super) fn clients(resolved: &Resolved) -> Vec<Finding> {
         match client.settings() {
             Ok(None) => {}
             Ok(Some(settings)) => {
-                for started in started_by(&settings) {
+                for words in started_by(&settings) {
+                    let started = visible_line(&words.join(" ")).to_string();
                     let path = std::env::var("PATH").unwrap_or_default();
-                    let command = started.split(' ').next().unwrap_or_default();
-                    found.push(match on_path(command, &path) {
-                        Some(_) => Finding::good(ABOUT, format!("{told} starts `{}`", visible_line(&started))),
-                        None => Finding::bad(
+                    found.push(match (on_path(&words[0], &path), wrong_with(&words, profiles)) {
+                        (None, _) => Finding::bad(
                             ABOUT,
-                            format!("{told} starts `{}`, and no such program is found", visible_line(&started)),
+                            format!("{told} starts `{started}`, and no such program is found"),
                             "write the program's whole path there (`command -v toolhost`)",
                         ),
+                        (Some(_), Some(wrong)) => Finding::bad(
+                            ABOUT,
+                            format!("{told} starts `{started}`, which fails: {wrong}"),
+                            "mend it there",
+                        ),
+                        (Some(_), None) => Finding::good(ABOUT, format!("{told} starts `{started}`")),
                     });
                 }
             }
@@ -229,8 +236,26 @@ impl Client {
     }
 }
 
-/// The command lines of Toolhost that stand in a client's settings, wherever that is.
-fn started_by(settings: &Value) -> Vec<String> {
+/// Why a command line of Toolhost would fail at once, if it would.
+fn wrong_with(words: &[String], profiles: &Profiles) -> Option<String> {
+    if let Err(error) = crate::Cli::try_parse_from(words) {
+        let text = error.render().to_string();
+        let first = text.lines().next().unwrap_or_default();
+        return Some(visible_line(first.strip_prefix("error: ").unwrap_or(first)).to_string());
+    }
+    let value = |option: &str| {
+        let place = words.iter().position(|word| word == option);
+        let behind = place.and_then(|place| words.get(place + 1)).map(String::as_str);
+        behind.or_else(|| words.iter().find_map(|word| word.strip_prefix(option)?.strip_prefix('=')))
+    };
+    let root = value("--root").filter(|root| !Path::new(root).is_dir());
+    let profile = value("--profile").filter(|profile| profiles.get(profile).is_err());
+    let root = root.map(|root| format!("there is no folder {}", visible_line(root)));
+    root.or(profile.map(|profile| format!("there is no profile `{}`", visible_line(profile))))
+}
+
+/// The command lines of Toolhost that stand in a client's settings, wherever that is; none is empty.
+fn started_by(settings: &Value) -> Vec<Vec<String>> {
     let (mut left, mut found) = (vec![settings], Vec::new());
     while let Some(value) = left.pop() {
         match value {
@@ -251,7 +276,7 @@ fn started_by(settings: &Value) -> Vec<String> {
                     .first()
                     .is_some_and(|command| Path::new(command).file_name().is_some_and(|name| name == PROGRAM));
                 if is_ours {
-                    found.push(line.join(" "));
+                    found.push(line);
                 }
                 left.extend(fields.values());
             }
@@ -287,7 +312,7 @@ mod tests {
             "mcp": { "c": { "type": "local", "command": ["toolhost", "mcp"] } },
             "projects": { "/home/me": { "mcpServers": { "d": { "command": "toolhost" } } } },
         });
-        let mut found = started_by(&settings);
+        let mut found: Vec<String> = started_by(&settings).iter().map(|words| words.join(" ")).collect();
         found.sort();
         assert_eq!(found, ["/opt/bin/toolhost mcp --profile developer", "toolhost", "toolhost mcp"]);
     }

@@ -134,7 +134,7 @@ impl Opened {
         let is_good = self.settings.standing == Standing::Good;
         findings.push(self.settings.clone());
         if looks_further {
-            findings.extend(checks::clients(&self.resolved));
+            findings.extend(checks::clients(&self.resolved, &self.kit.profiles));
         }
         if looks_further && is_good {
             findings.push(checks::model(settings, &self.resolved));

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use toolhost_agent::model::Usage;
 use toolhost_agent::session::{Answer, AnswerForm, Event, LoopResult, Status as Ending, Watch, summary_of};
-use toolhost_contract::{ErrorKind, QUOTE_MARK, Trace, quoted, told_arguments, visible_line};
+use toolhost_contract::{ErrorKind, QUOTE_MARK, quoted, told_arguments, visible_line};
 use toolhost_host::Registry;
 
 use super::status::Status;
@@ -117,8 +117,6 @@ struct Running {
     since: Instant,
     /// The end of what its command has printed.
     output: Option<String>,
-    /// What it writes into a file.
-    content: Option<String>,
 }
 
 impl Default for Inner {
@@ -257,21 +255,22 @@ impl Inner {
             None => (name(tool), brief(arguments)),
         };
         let told = if told.is_empty() { told } else { format!(": {told}") };
-        let written = known.filter(|known| known.facts.trace == Trace::Files).and_then(|_| arguments.get("content"));
-        let content = written.and_then(Value::as_str).map(str::to_owned);
         print::aside(format_args!("{} {}{told}", paint(DIM, "->"), paint(BOLD, &title)));
         if self.running.len() < RUNNING_MAX {
             let told = format!("{title}{told}");
             let (step, since) = (step.to_owned(), Instant::now());
-            self.running.push_back(Running { step, told, since, output: None, content });
+            self.running.push_back(Running { step, told, since, output: None });
         }
     }
 
     fn call_ended(&mut self, event: &Event) {
-        let Event::CallEnded { step, tool, ok, code, kind, brief, diff, exit_code, ms, replayed } = event else {
+        let Event::CallEnded { step, tool, ok, code, kind, brief, waits, output, diff, exit_code, ms, replayed } =
+            event
+        else {
             return;
         };
         let place = self.running.iter().position(|running| running.step == *step);
+        let is_one_of_many = self.running.len() > 1;
         let running = place.and_then(|place| self.running.remove(place));
         let mut brief = without_digest(brief);
         let mark = match exit_code.filter(|exit_code| *ok && *exit_code != 0) {
@@ -279,6 +278,7 @@ impl Inner {
                 let style = if FENCE_WORDS.iter().any(|words| brief.contains(words)) { WARN } else { BAD };
                 paint(style, format_args!("exit {exit_code}"))
             }
+            None if *waits => paint(WARN, "waits"),
             None if *ok => paint(GOOD, "ok"),
             None => {
                 let code = code.as_deref().unwrap_or_default();
@@ -289,6 +289,7 @@ impl Inner {
                     Some(ErrorKind::Security) => paint(WARN, "fenced off"),
                     Some(ErrorKind::Permission) => paint(WARN, "not allowed"),
                     Some(ErrorKind::Denied) => paint(WARN, "denied"),
+                    Some(ErrorKind::Cancelled) => paint(WARN, "cancelled"),
                     Some(_) => paint(BAD, "failed"),
                     None if code.is_empty() => paint(BAD, "failed"),
                     // Of a version that did not keep the kind.
@@ -297,17 +298,22 @@ impl Inner {
             }
         };
         let again = if *replayed { paint(DIM, " (from before)") } else { String::new() };
-        let output = running.as_ref().and_then(|running| running.output.as_deref()).map(last_lines);
+        // Of a command that was ended, what was seen of it while it ran.
+        let seen = running.as_ref().and_then(|running| running.output.as_deref()).map(last_lines);
+        let output = output.clone().filter(|output| output.lines().nth(1).is_some()).or(seen);
         if let Some(output) = output.filter(|_| print::has_asides()) {
             print::note(paint(DIM, quoted(&output)));
             brief.clear();
         }
-        let (name, took) = (name(tool), paint(DIM, took(*ms)));
+        let name = match running.filter(|_| is_one_of_many) {
+            // Calls that ran at once end in any order.
+            Some(running) => running.told,
+            None => name(tool),
+        };
+        let took = paint(DIM, took(*ms));
         print::aside(format_args!("   {mark} {name} {took}{again} {}", paint(DIM, visible(&brief))));
-        let added = running.and_then(|running| running.content).filter(|_| *ok && diff.is_none());
-        let added = added.map(|content| content.lines().map(|line| format!("+{line}\n")).collect::<String>());
-        if let Some(diff) = diff.clone().or(added) {
-            print::aside(print::asked(&quoted(&first_lines(&diff))));
+        if let Some(diff) = diff {
+            print::aside(print::asked(&quoted(&first_lines(diff))));
         }
     }
 
