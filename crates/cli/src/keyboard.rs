@@ -3,7 +3,9 @@
 use std::io::Read as _;
 use std::os::fd::AsFd;
 
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
+};
 use tokio::sync::mpsc;
 
 /// Pieces typed ahead that wait to be read.
@@ -69,8 +71,9 @@ impl Keyboard {
         }
     }
 
-    /// Forgets what was typed so far.
+    /// Forgets what was typed so far, also a line that is not whole yet.
     pub(crate) fn forget(&mut self) {
+        forget_typed();
         self.held.clear();
         let pieces = self.pieces.get_or_insert_with(read_pieces);
         while pieces.try_recv().is_ok() {}
@@ -99,6 +102,12 @@ impl Keyboard {
         self.held.extend(piece.iter().flatten());
         piece.is_some()
     }
+}
+
+/// Forgets what was typed and not read: no answer to a question was meant before it was asked.
+pub(crate) fn forget_typed() {
+    // Where there is no terminal, nothing was typed.
+    let _ = tcflush(std::io::stdin().as_fd(), QueueSelector::IFlush);
 }
 
 fn read_pieces() -> mpsc::Receiver<Vec<u8>> {

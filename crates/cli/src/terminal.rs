@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toolhost::Host;
-use toolhost_contract::{Answer, BoxFuture, ToolError, quoted};
+use toolhost_contract::{Answer, BoxFuture, ErrorKind, ToolError, quoted};
 use toolhost_host::{
     Decision, EditRules, PERMIT_LIVES_MS_DEFAULT, Person, Presented, Presenter, Queue, Shown, Standing, ask_id,
 };
@@ -16,7 +16,7 @@ use toolhost_store::{Ask, AskKind, AskState};
 
 use crate::Usage;
 use crate::editor;
-use crate::keyboard::{Keyboard, SingleKeys, Typed};
+use crate::keyboard::{Keyboard, SingleKeys, Typed, forget_typed};
 use crate::print::{self, BAD, DIM, WARN, paint, visible, visible_line};
 use crate::projects;
 
@@ -44,6 +44,7 @@ pub(crate) fn agreed(question: &str, instead: &str) -> anyhow::Result<bool> {
         return Err(Usage::error(format!("nobody is at the terminal to agree: {instead}")));
     }
     print::note(format_args!("{question} y = yes, anything else = no"));
+    forget_typed();
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(is_yes(&answer))
@@ -174,6 +175,11 @@ impl Terminal {
 
     async fn with_text(&self, shown: &Shown, word: &str, rest: Option<String>) -> Result<Option<Decision>, ToolError> {
         let text = match (word, rest) {
+            ("allow" | "pass" | "yes" | "no" | "cancel", Some(_)) => {
+                let message =
+                    format!("`{word}` stands alone: with other words behind it, it may have been meant otherwise");
+                return Err(ToolError::new(ErrorKind::Validation, message));
+            }
             (_, Some(rest)) => Some(rest),
             ("edit", None) => {
                 print::note(match shown.kind {

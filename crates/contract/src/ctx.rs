@@ -49,10 +49,13 @@ pub struct Progress {
     pub done: f64,
     pub total: Option<f64>,
     pub message: String,
-    /// The end of what a command has printed so far, for people who watch; at most [`OUTPUT_TAIL_BYTES`].
+    /// The end of what a command has printed so far, for people who watch. A tool reports as much as [`OUTPUT_SEEN_BYTES`], in which secrets
+    /// can be told; the host passes on the last [`OUTPUT_TAIL_BYTES`] of it.
     pub output: Option<String>,
 }
 
+/// Of a running command's output, in which secrets are looked for: a private key is known by its first line, and masked to its last.
+pub const OUTPUT_SEEN_BYTES: usize = 128 * 1024;
 /// Of a running command's output, for people who watch it.
 pub const OUTPUT_TAIL_BYTES: usize = 8 * 1024;
 
@@ -127,8 +130,8 @@ struct Tail {
 
 impl Tail {
     fn add(&mut self, piece: &[u8]) {
-        let kept = &piece[piece.len().saturating_sub(OUTPUT_TAIL_BYTES)..];
-        let over = (self.bytes.len() + kept.len()).saturating_sub(OUTPUT_TAIL_BYTES);
+        let kept = &piece[piece.len().saturating_sub(OUTPUT_SEEN_BYTES)..];
+        let over = (self.bytes.len() + kept.len()).saturating_sub(OUTPUT_SEEN_BYTES);
         self.is_cut |= over > 0 || kept.len() < piece.len();
         self.bytes.drain(..over.min(self.bytes.len()));
         self.bytes.extend(kept);
@@ -157,15 +160,12 @@ mod tests {
         assert_eq!(tail.text().as_deref(), Some("one\n"));
         tail.add(b"o\n");
         assert_eq!(tail.text().as_deref(), Some("one\ntwo\n"));
-        tail.add(&[b'x'; OUTPUT_TAIL_BYTES - 6]);
+        tail.add(&[b'x'; OUTPUT_SEEN_BYTES - 6]);
         tail.add(b"\n");
-        let rest = OUTPUT_TAIL_BYTES - 5;
-        assert_eq!(
-            tail.text().map(|text| text.len()),
-            Some(rest),
-            "the rest of the first line went with its beginning"
-        );
-        tail.add(&[b'y'; 3 * OUTPUT_TAIL_BYTES]);
+        let text = tail.text().unwrap_or_default();
+        assert!(text.starts_with("two\nxxx"), "the rest of the first line went with its beginning");
+        assert_eq!(text.len(), OUTPUT_SEEN_BYTES - 1);
+        tail.add(&[b'y'; 3 * OUTPUT_SEEN_BYTES]);
         assert_eq!(tail.text(), None, "the middle of a line");
         tail.add(b"\nend\r");
         assert_eq!(tail.text().as_deref(), Some("end\r"));

@@ -38,7 +38,9 @@ pub use background::{Background, Begun, Heard, Listener, Listening, NoBackground
 pub use call::{AGENT_DOOR, CONFIRM_SOURCE, Call, Caller, CallerKind, Scope, WORKBENCH_DOOR};
 pub use canonical::{canonical_json, canonical_value};
 pub use clock::{Clock, SystemClock};
-pub use ctx::{Catalog, Ctx, Grants, OUTPUT_TAIL_BYTES, Progress, ProgressSink, Silent, ToolSummary};
+pub use ctx::{
+    Catalog, Ctx, Grants, OUTPUT_SEEN_BYTES, OUTPUT_TAIL_BYTES, Progress, ProgressSink, Silent, ToolSummary,
+};
 pub use deploys::{Deploys, Made, RECOVERY};
 pub use durability::Durability;
 pub use error::{BYTES_MAX, ErrorCode, ErrorKind, RETRY_AFTER_SECONDS, ToolError};

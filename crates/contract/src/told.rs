@@ -14,7 +14,7 @@ const ARGUMENT_CHARS_MAX: usize = 40;
 ///
 /// ```
 /// use serde_json::json;
-/// let told = toolhost_contract::told_arguments(&["path"], None, &json!({"limit": 3, "path": "a.txt", "content": "x\ny"}));
+/// let told = toolhost_contract::told_arguments(&["path"], None, &json!({"content": "x\ny", "limit": 3, "path": "a.txt"}));
 /// assert_eq!(told, "a.txt, content 3 bytes, limit 3");
 /// ```
 pub fn told_arguments(paths: &[&str], command: Option<&str>, arguments: &Value) -> String {
@@ -61,12 +61,14 @@ fn value(given: &Value) -> String {
     }
 }
 
+/// In one line: blanks as one, the end of a line as `⏎`; of a long text its beginning, and how much more there is.
 fn short(text: &str, chars_max: usize) -> String {
-    let mut lines = text.trim_start_matches('\n').lines();
-    let first = lines.next().unwrap_or_default();
-    let is_more = lines.any(|line| !line.trim().is_empty()) || first.chars().count() > chars_max;
-    let kept: String = first.chars().take(chars_max).collect();
-    format!("{}{}", visible_line(&kept), if is_more { " …" } else { "" })
+    let lines = text.trim().lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let line = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ⏎ ");
+    let more = line.chars().count().saturating_sub(chars_max);
+    let kept: String = line.chars().take(chars_max).collect();
+    let left = if more > 0 { format!(" … ({more} more characters)") } else { String::new() };
+    format!("{}{left}", visible_line(&kept))
 }
 
 #[cfg(test)]
@@ -86,12 +88,12 @@ mod tests {
             told(
                 &["cwd"],
                 Some("command"),
-                json!({ "cwd": "sub", "command": "make all\nmake test", "background": true })
+                json!({ "background": true, "command": "make   all\n\nmake test", "cwd": "sub" })
             ),
-            "make all …"
+            "make all ⏎ make test, background, cwd `sub`"
         );
         assert_eq!(
-            told(&[], None, json!({ "pattern": "TODO", "ignoreCase": false, "x": null })),
+            told(&[], None, json!({ "ignoreCase": false, "pattern": "TODO", "x": null })),
             "ignoreCase false, pattern `TODO`"
         );
         assert_eq!(told(&[], None, json!({})), "");
@@ -103,6 +105,6 @@ mod tests {
         assert!(!told.contains('\u{1b}') && !told.contains('\u{202e}') && told.starts_with('a'), "{told}");
         assert_eq!(told_arguments(&[], None, &json!("broken")), "`broken`");
         let long = told_arguments(&["path"], None, &json!({ "path": "p".repeat(300) }));
-        assert_eq!(long.chars().count(), ARGUMENTS_CHARS_MAX + 2, "{long}");
+        assert_eq!(long, format!("{} … (200 more characters)", "p".repeat(100)));
     }
 }

@@ -8,8 +8,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::workspace::Workspace;
 use toolhost_contract::{
-    Background, Call, CallerKind, Catalog, Ctx, ErrorKind, Grants, People, Progress, ProgressSink, Redactor, ToolError,
-    ToolSummary,
+    Background, Call, CallerKind, Catalog, Ctx, ErrorKind, Grants, OUTPUT_TAIL_BYTES, People, Progress, ProgressSink,
+    Redactor, ToolError, ToolSummary,
 };
 
 use crate::arguments::Arguments;
@@ -140,7 +140,13 @@ struct Redacted {
 impl ProgressSink for Redacted {
     fn report(&self, mut progress: Progress) {
         self.redactor.redact(&mut progress.message);
-        progress.output.iter_mut().for_each(|output| self.redactor.redact(output));
+        if let Some(output) = &mut progress.output {
+            self.redactor.redact(output);
+            // Only now: what is left of a secret whose beginning was cut off would not be known as one.
+            let from = output.ceil_char_boundary(output.len().saturating_sub(OUTPUT_TAIL_BYTES));
+            let from = if from == 0 { 0 } else { output[from..].find('\n').map_or(output.len(), |end| from + end + 1) };
+            output.drain(..from);
+        }
         self.sink.report(progress);
     }
 }

@@ -154,6 +154,14 @@ impl Queue {
 
     /// An ask of the project, with what a person is shown of it.
     pub async fn get(&self, project: i64, number: i64) -> Result<(Ask, Shown), ToolError> {
+        let (mut ask, shown) = self.whole(project, number).await?;
+        // What somebody wrote in place of a call's arguments may be a secret, and is shown to others.
+        ask.answer.iter_mut().for_each(|answer| self.redactor.redact_json(answer));
+        Ok((ask, shown))
+    }
+
+    /// The same with the answer as it was given, for the call that uses it.
+    pub(crate) async fn whole(&self, project: i64, number: i64) -> Result<(Ask, Shown), ToolError> {
         let ask = self.asks.get(project, number).await.map_err(ToolError::from)?.ok_or_else(|| no_ask(number))?;
         if ask.state == AskState::Expired {
             // Whoever is told so must not see it live again when a clock goes back.

@@ -35,6 +35,8 @@ const NAMED_MAX: usize = 5;
 const OPEN_MAX: usize = 1000;
 /// How often the queue is looked at.
 const WATCH_EVERY: Duration = Duration::from_millis(500);
+/// How long nothing is asked after a question went away by itself.
+const SWAP_SETTLE: Duration = Duration::from_secs(2);
 /// Longest text read from standard input, bytes.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
@@ -434,6 +436,8 @@ async fn watch(answers: &Answers, attention: AttentionFlags, settings: &Settings
                 () = until_ended(answers, ask.number) => {
                     let (ask, _) = answers.queue.get(answers.person.project_id, ask.number).await?;
                     print::note(ended(&ask).unwrap_or_default());
+                    // A key that was meant for this one must not answer the next.
+                    tokio::time::sleep(SWAP_SETTLE).await;
                     continue;
                 }
                 () = stop.cancelled() => return Ok(ExitCode::SUCCESS),

@@ -87,7 +87,8 @@ fn a_client_is_found_by_its_settings_and_so_is_one_that_starts_nothing() {
         (&["mcp", "--profil", "developer"][..], "--profil"),
         (&["mcp", "--profile", "develper"], "develper"),
         (&["mcp", "--root=/nowhere"], "/nowhere"),
-        (&[], "subcommand"),
+        (&[], "no command"),
+        (&["mcp", "--sandbox", "off"], "no fence"),
     ] {
         let told =
             serde_json::json!({ "mcpServers": { "t": { "command": env!("CARGO_BIN_EXE_toolhost"), "args": wrong } } });
@@ -96,6 +97,14 @@ fn a_client_is_found_by_its_settings_and_so_is_one_that_starts_nothing() {
         let (standing, says) = finding(&told, "client");
         assert!(code == Some(1) && standing == "bad" && says.contains(named), "{wrong:?}: {says}");
     }
+    // An agent may have written that file: its program is none to trust, and what it writes may be a secret.
+    workspace.write_script("toolhost", "#!/bin/sh\n");
+    let own = workspace.path("toolhost");
+    let hostile = serde_json::json!({ "a": { "command": own, "args": ["mcp", "sk-abcdefghijklmnop1234"] } });
+    workspace.write("opencode.json", hostile.to_string());
+    let (_, told) = doctor(&program);
+    assert!(told.to_string().contains("lies in the workspace") && !told.to_string().contains("sk-abcdef"), "{told}");
+    workspace.remove("opencode.json");
     workspace.write(".mcp.json", settings("/nowhere/toolhost"));
     let (code, told) = doctor(&program);
     assert_eq!((code, finding(&told, "client").0), (Some(1), "bad"), "{told}");

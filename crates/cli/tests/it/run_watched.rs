@@ -8,6 +8,8 @@ use crate::typist::Typist;
 
 /// What the redactor takes for a key.
 const KEY: &str = "sk-abcdefghijklmnop1234";
+/// A line of a private key.
+const BODY: &str = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
 
 fn call(tool: &str, arguments: &Value) -> Value {
     json!({ "tool": tool, "arguments": arguments })
@@ -27,7 +29,12 @@ fn events(printed: &str) -> Vec<Value> {
 fn a_program_is_told_what_an_edit_changed_and_what_a_command_prints_while_it_runs() {
     let workspace = TempWorkspace::new();
     workspace.write("a.txt", "one\ntwo\n");
-    let slow = format!("echo first; echo {KEY}; while [ ! -e stop ]; do :; done; echo last");
+    // Its first line is long past when the rest of it would be the end of what was printed.
+    let key = format!("-----BEGIN PRIVATE KEY-----\n{}", format!("{BODY}\n").repeat(200));
+    workspace.write("key.pem", &key);
+    let slow = format!(
+        "cat key.pem; while [ ! -e go ]; do :; done; echo first; echo {KEY}; while [ ! -e stop ]; do :; done; echo last"
+    );
     let (program, model) = playing(
         &workspace,
         &json!([
@@ -47,6 +54,10 @@ fn a_program_is_told_what_an_edit_changed_and_what_a_command_prints_while_it_run
     let mut seen = Vec::new();
     for line in lines {
         let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        assert!(!event["output"].to_string().contains(BODY), "{event}");
+        if event["output"].as_str().is_some_and(|output| output.contains("[redacted]")) {
+            workspace.write("go", "");
+        }
         if event["output"].as_str().is_some_and(|output| output.contains("first")) && !workspace.has("stop") {
             workspace.write("stop", "");
         }
@@ -54,7 +65,7 @@ fn a_program_is_told_what_an_edit_changed_and_what_a_command_prints_while_it_run
     }
     assert!(running.wait().unwrap().success());
     let outputs: Vec<&str> = seen.iter().filter_map(|event| event["output"].as_str()).collect();
-    assert!(outputs.contains(&"first\n[redacted]\n"), "{outputs:?}");
+    assert!(outputs.iter().any(|output| output.ends_with("first\n[redacted]\n")), "{outputs:?}");
     assert!(
         !seen.iter().any(|event| event.to_string().contains(KEY)
             && event["event"] != "call_started"
@@ -279,4 +290,41 @@ fn a_call_that_waits_does_not_look_done_and_a_command_shows_its_last_lines() {
     let shown = program.run(&["session", "replay", "last"]).stderr;
     assert!(shown.contains("   waits file.write ") && !shown.contains("+new"), "{shown}");
     assert!(shown.contains("| one\n| two\n   exit 4 bash "), "{shown}");
+}
+
+#[test]
+fn what_was_typed_before_a_question_is_no_answer_to_it() {
+    let workspace = TempWorkspace::new();
+    workspace.write_beside(
+        "operator.toml",
+        "[[profiles.developer.rules]]\ntool = 'bash'\nwhen = { command = 'touch*' }\ndecide = 'ask'\n",
+    );
+    let wait = "echo begun; while [ ! -e stop ]; do :; done";
+    let (program, model) = playing(
+        &workspace,
+        &json!([
+            { "calls": [call("bash", &json!({ "command": wait })), call("bash", &json!({ "command": "touch done" }))] },
+            { "text": "done" },
+        ]),
+    );
+    let program = program.variable("TOOLHOST_CONFIG", workspace.beside("operator.toml"));
+    let mut person = Typist::of(&program, &["run", "go", "--model", &model]);
+    person.sees("| begun");
+    // A line, and half of one; the rest of that comes when the question is there.
+    person.types("y\na word: plea");
+    person.sees("a word: plea");
+    workspace.write("stop", "");
+    person.sees("approval needed ask-1");
+    person.sees("[l]ater");
+    person.types("se touch nothing\n");
+    person.sees("not taken");
+    assert!(!workspace.has("done"));
+    // Words behind a yes may have meant something else.
+    person.types("a b\n");
+    person.sees("stands alone");
+    assert!(!workspace.has("done"));
+    person.types("a\n");
+    person.sees("| done");
+    person.leaves();
+    assert!(workspace.has("done"));
 }

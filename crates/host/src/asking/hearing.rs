@@ -111,7 +111,7 @@ impl GateState {
             if is_ours {
                 queue.asks().withdraw(project, number).await.map_err(refusal)?;
             }
-            let ask = queue.get(project, number).await?.0;
+            let ask = queue.whole(project, number).await?.0;
             let state = if ask.state == AskState::Open { AskState::Withdrawn } else { ask.state };
             return Ok(AskResult::Row(Box::new(Ask { state, ..ask })));
         }
@@ -199,7 +199,7 @@ impl GateState {
                 Ok(Writing::Done)
             }
             Err(error) if error.kind == ErrorKind::Conflict => {
-                let (ask, _) = self.config.queue.get(project_of(&said.ask), said.ask.number).await?;
+                let (ask, _) = self.config.queue.whole(project_of(&said.ask), said.ask.number).await?;
                 said.presenter.ended(&ask);
                 Ok(Writing::TooLate(Box::new(ask)))
             }

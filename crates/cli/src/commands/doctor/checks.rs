@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 use toolhost::Need;
+use toolhost_contract::Redactor;
 use toolhost_contract::workspace::{FenceReport, Tier};
 use toolhost_store::Store;
 
@@ -181,23 +182,7 @@ pub(super) fn clients(resolved: &Resolved, profiles: &Profiles) -> Vec<Finding> 
         match client.settings() {
             Ok(None) => {}
             Ok(Some(settings)) => {
-                for words in started_by(&settings) {
-                    let started = visible_line(&words.join(" ")).to_string();
-                    let path = std::env::var("PATH").unwrap_or_default();
-                    found.push(match (on_path(&words[0], &path), wrong_with(&words, profiles)) {
-                        (None, _) => Finding::bad(
-                            ABOUT,
-                            format!("{told} starts `{started}`, and no such program is found"),
-                            "write the program's whole path there (`command -v toolhost`)",
-                        ),
-                        (Some(_), Some(wrong)) => Finding::bad(
-                            ABOUT,
-                            format!("{told} starts `{started}`, which fails: {wrong}"),
-                            "mend it there",
-                        ),
-                        (Some(_), None) => Finding::good(ABOUT, format!("{told} starts `{started}`")),
-                    });
-                }
+                found.extend(started_by(&settings).iter().map(|words| started(&told, words, root, profiles)));
             }
             Err(error) => found.push(Finding::note(ABOUT, format!("{told} cannot be read: {error}"), "mend the file")),
         }
@@ -236,20 +221,60 @@ impl Client {
     }
 }
 
+/// What is to be said of a command line of Toolhost in a client's settings. An agent may have written them: what looks like a secret is masked.
+fn started(told: &str, words: &[String], root: &Path, profiles: &Profiles) -> Finding {
+    const ABOUT: &str = "client";
+    let mut line = words.join(" ");
+    Redactor::default().redact(&mut line);
+    let told = format!("{told} starts `{}`", visible_line(&line));
+    let path = std::env::var("PATH").unwrap_or_default();
+    let Some(program) = on_path(&words[0], &path) else {
+        let fix = "write the program's whole path there (`command -v toolhost`)";
+        return Finding::bad(ABOUT, format!("{told}, and no such program is found"), fix);
+    };
+    if program.canonicalize().is_ok_and(|program| program.starts_with(root)) {
+        let fix = "keep the program outside of every workspace, and look at who wrote that file";
+        return Finding::bad(
+            ABOUT,
+            format!("{told}, which lies in the workspace: an agent can write another there"),
+            fix,
+        );
+    }
+    if let Some(wrong) = wrong_with(words, profiles) {
+        return Finding::bad(ABOUT, format!("{told}, which fails: {wrong}"), "mend it there");
+    }
+    if value(words, "--sandbox") == Some("off") {
+        return Finding::bad(ABOUT, format!("{told}, whose commands have no fence"), "leave `--sandbox off` out there");
+    }
+    match value(words, "--root").filter(|named| Path::new(named).canonicalize().is_ok_and(|named| named != root)) {
+        Some(_) => Finding::note(
+            ABOUT,
+            format!("{told}, for another folder than this one"),
+            "name this one there, if it is meant",
+        ),
+        None => Finding::good(ABOUT, told),
+    }
+}
+
+/// The value of an option in a command line.
+fn value<'a>(words: &'a [String], option: &str) -> Option<&'a str> {
+    let place = words.iter().position(|word| word == option);
+    let behind = place.and_then(|place| words.get(place + 1)).map(String::as_str);
+    behind.or_else(|| words.iter().find_map(|word| word.strip_prefix(option)?.strip_prefix('=')))
+}
+
 /// Why a command line of Toolhost would fail at once, if it would.
 fn wrong_with(words: &[String], profiles: &Profiles) -> Option<String> {
+    if words.len() < 2 {
+        return Some("it names no command, such as `mcp`".to_owned());
+    }
     if let Err(error) = crate::Cli::try_parse_from(words) {
         let text = error.render().to_string();
         let first = text.lines().next().unwrap_or_default();
         return Some(visible_line(first.strip_prefix("error: ").unwrap_or(first)).to_string());
     }
-    let value = |option: &str| {
-        let place = words.iter().position(|word| word == option);
-        let behind = place.and_then(|place| words.get(place + 1)).map(String::as_str);
-        behind.or_else(|| words.iter().find_map(|word| word.strip_prefix(option)?.strip_prefix('=')))
-    };
-    let root = value("--root").filter(|root| !Path::new(root).is_dir());
-    let profile = value("--profile").filter(|profile| profiles.get(profile).is_err());
+    let root = value(words, "--root").filter(|root| !Path::new(root).is_dir());
+    let profile = value(words, "--profile").filter(|profile| profiles.get(profile).is_err());
     let root = root.map(|root| format!("there is no folder {}", visible_line(root)));
     root.or(profile.map(|profile| format!("there is no profile `{}`", visible_line(profile))))
 }
