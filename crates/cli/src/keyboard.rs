@@ -1,12 +1,10 @@
 //! What a person types at this terminal: whole lines, or single keys while a menu waits for one.
 
 use std::io::Read as _;
-use std::os::fd::AsFd;
 
-use rustix::termios::{
-    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
-};
 use tokio::sync::mpsc;
+pub(crate) use toolhost_sandbox::typing::SingleKeys;
+use toolhost_sandbox::typing::forget_typed;
 
 /// Pieces typed ahead that wait to be read.
 const PIECES_MAX: usize = 16;
@@ -104,12 +102,6 @@ impl Keyboard {
     }
 }
 
-/// Forgets what was typed and not read: no answer to a question was meant before it was asked.
-pub(crate) fn forget_typed() {
-    // Where there is no terminal, nothing was typed.
-    let _ = tcflush(std::io::stdin().as_fd(), QueueSelector::IFlush);
-}
-
 fn read_pieces() -> mpsc::Receiver<Vec<u8>> {
     let (pieces, received) = mpsc::channel(PIECES_MAX);
     std::thread::spawn(move || {
@@ -123,30 +115,6 @@ fn read_pieces() -> mpsc::Receiver<Vec<u8>> {
         }
     });
     received
-}
-
-/// The terminal gives each key as it is typed, and does not show it, until this is dropped. What was typed before is forgotten.
-pub(crate) struct SingleKeys(Termios);
-
-impl SingleKeys {
-    /// `None` where the terminal gives only lines.
-    pub(crate) fn on() -> Option<Self> {
-        let stdin = std::io::stdin();
-        let before = tcgetattr(stdin.as_fd()).ok()?;
-        let mut single = before.clone();
-        single.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-        single.special_codes[SpecialCodeIndex::VMIN] = 1;
-        single.special_codes[SpecialCodeIndex::VTIME] = 0;
-        tcsetattr(stdin.as_fd(), OptionalActions::Flush, &single).ok()?;
-        Some(Self(before))
-    }
-}
-
-impl Drop for SingleKeys {
-    fn drop(&mut self) {
-        // A terminal that has gone needs no mode.
-        let _ = tcsetattr(std::io::stdin().as_fd(), OptionalActions::Now, &self.0);
-    }
 }
 
 #[cfg(test)]

@@ -12,11 +12,12 @@ use toolhost_contract::{Answer, BoxFuture, ErrorKind, ToolError, quoted};
 use toolhost_host::{
     Decision, EditRules, PERMIT_LIVES_MS_DEFAULT, Person, Presented, Presenter, Queue, Shown, Standing, ask_id,
 };
+use toolhost_sandbox::typing::forget_typed;
 use toolhost_store::{Ask, AskKind, AskState};
 
 use crate::Usage;
 use crate::editor;
-use crate::keyboard::{Keyboard, SingleKeys, Typed, forget_typed};
+use crate::keyboard::{Keyboard, SingleKeys, Typed};
 use crate::print::{self, BAD, DIM, WARN, paint, visible, visible_line};
 use crate::projects;
 

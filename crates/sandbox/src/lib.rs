@@ -26,6 +26,7 @@ mod running;
 mod session_folders;
 mod spawner;
 mod terminal;
+pub mod typing;
 mod walk;
 
 pub use allocator::{Allocator, give_memory_back, give_thread_memory_back, keep_little_memory};
