@@ -30,7 +30,7 @@ fn a_program_is_told_what_an_edit_changed_and_what_a_command_prints_while_it_run
     let workspace = TempWorkspace::new();
     workspace.write("a.txt", "one\ntwo\n");
     // Its first line is long past when the rest of it would be the end of what was printed.
-    let key = format!("-----BEGIN PRIVATE KEY-----\n{}", format!("{BODY}\n").repeat(200));
+    let key = format!("-----BEGIN PRIVATE KEY-----\n{}-----END PRIVATE KEY-----\n", format!("{BODY}\n").repeat(200));
     workspace.write("key.pem", &key);
     let slow = format!(
         "cat key.pem; while [ ! -e go ]; do :; done; echo first; echo {KEY}; while [ ! -e stop ]; do :; done; echo last"
@@ -288,8 +288,8 @@ fn a_call_that_waits_does_not_look_done_and_a_command_shows_its_last_lines() {
     assert_eq!((&ended[1]["waits"], &ended[1]["diff"]), (&Value::Null, &Value::Null), "{}", ended[1]);
     assert_eq!(ended[2]["output"], "one\ntwo");
     let shown = program.run(&["session", "replay", "last"]).stderr;
-    assert!(shown.contains("   waits file.write ") && !shown.contains("+new"), "{shown}");
-    assert!(shown.contains("| one\n| two\n   exit 4 bash "), "{shown}");
+    assert!(shown.contains("   waits Write a file: asked.txt, ") && !shown.contains("+new"), "{shown}");
+    assert!(shown.contains("| one\n| two\n   exit 4 "), "{shown}");
 }
 
 #[test]
