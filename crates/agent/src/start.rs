@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use toolhost_builder::domain::DomainProfile;
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_builder::refs::Object;
-use toolhost_contract::{ErrorCode, IdSource, Outcome, RandomIds};
+use toolhost_contract::{ErrorCode, IdSource, Outcome, RandomIds, SESSION_MARK};
 
 use crate::budget::{Budget, BudgetError, Counter, TrimReport, trim_context_with_budget};
 use crate::host::{Ends, ToolHost, is_held};
@@ -109,7 +109,7 @@ impl StartError {
 #[must_use]
 pub fn session_id() -> String {
     let id = RandomIds.call_id();
-    format!("as_{}", hex::encode(&Sha256::digest(id.as_str())[..ID_BYTES]))
+    format!("{SESSION_MARK}{}", hex::encode(&Sha256::digest(id.as_str())[..ID_BYTES]))
 }
 
 /// The first step of a session.

@@ -19,7 +19,7 @@ pub(crate) fn ended(ask: &Ask) -> Option<String> {
         AskEnd::Answered => Some(format!("{}; no call has used the answer yet", answered())),
         AskEnd::Used => Some(format!("{}; a call has used the answer", answered())),
         AskEnd::TakenBack => Some(format!("{}, and the answer was taken back", answered())),
-        end @ (AskEnd::Withdrawn | AskEnd::SessionEnded(_)) => Some(match ask.answer {
+        end @ (AskEnd::Withdrawn | AskEnd::SessionCancelled) => Some(match ask.answer {
             Some(_) => format!("{}; no call has used the answer: {}", answered(), end.why_withdrawn()),
             None => format!("{id} was withdrawn: {}", end.why_withdrawn()),
         }),

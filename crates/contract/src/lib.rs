@@ -60,7 +60,7 @@ pub use outcome::{
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
 pub use redact::{Redactor, masks_secret};
 pub use schema::{description_of, schema_of};
-pub use session::Session;
+pub use session::{SESSION_MARK, Session};
 pub use told::told_arguments;
 pub use tool::{Alias, AnyTool, Packed, Tool, ToolInfo};
 pub use visible::{QUOTE_CONTINUED, QUOTE_MARK, is_deceptive, named, quoted, visible, visible_json, visible_line};

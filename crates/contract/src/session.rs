@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+/// What the id of each session of an agent begins with; other sessions are what a client calls itself.
+pub const SESSION_MARK: &str = "as_";
+
 /// A session of an agent. Commands of the same session share a private `/tmp` and home, and commands in the background end with it.
 ///
 /// Clones are the same session. Sessions that were made apart are different ones, whatever their names are.

@@ -3,8 +3,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::session_state::{SESSION_ENDED, SessionState};
-
 /// What a person is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -31,6 +29,9 @@ pub enum AskState {
     Expired,
 }
 
+/// The field of the outcome of an ask that was withdrawn when its session was cancelled.
+pub(crate) const SESSION_CANCELLED: &str = "sessionCancelled";
+
 /// What became of an ask. Each text for people is made from this, so that no page and no command has its own reading of
 /// [`AskState`] and the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +46,8 @@ pub enum AskEnd {
     TakenBack,
     /// Its caller stopped waiting before a person answered.
     Withdrawn,
-    /// Its session ended in this state. Whether a person had answered is in [`Ask::answered_by`].
-    SessionEnded(SessionState),
+    /// Its session was cancelled. Whether a person had answered is in [`Ask::answered_by`].
+    SessionCancelled,
     /// A person answered in time; the answer expired before a call used it.
     Unused,
     /// It expired before a person answered.
@@ -54,14 +55,14 @@ pub enum AskEnd {
 }
 
 impl AskEnd {
-    fn of(state: AskState, is_answered: bool, session: Option<SessionState>) -> Self {
-        match (state, is_answered, session) {
+    fn of(state: AskState, is_answered: bool, is_of_cancelled: bool) -> Self {
+        match (state, is_answered, is_of_cancelled) {
             (AskState::Open, ..) => Self::Open,
             (AskState::Answered, ..) => Self::Answered,
             (AskState::Used, ..) => Self::Used,
-            (AskState::Withdrawn, _, Some(session)) => Self::SessionEnded(session),
-            (AskState::Withdrawn, true, None) => Self::TakenBack,
-            (AskState::Withdrawn, false, None) => Self::Withdrawn,
+            (AskState::Withdrawn, _, true) => Self::SessionCancelled,
+            (AskState::Withdrawn, true, false) => Self::TakenBack,
+            (AskState::Withdrawn, false, false) => Self::Withdrawn,
             (AskState::Expired, true, _) => Self::Unused,
             (AskState::Expired, false, _) => Self::Unanswered,
         }
@@ -72,8 +73,7 @@ impl AskEnd {
     pub fn why_withdrawn(self) -> &'static str {
         match self {
             Self::Withdrawn => "its caller no longer waits for an answer",
-            Self::SessionEnded(SessionState::Cancelled) => "the session that asked was cancelled",
-            Self::SessionEnded(_) => "the session that asked has ended",
+            Self::SessionCancelled => "the session that asked was cancelled",
             Self::Open | Self::Answered | Self::Used | Self::TakenBack | Self::Unused | Self::Unanswered => "",
         }
     }
@@ -133,10 +133,10 @@ pub struct AskSummary {
 }
 
 impl AskSummary {
-    /// Of a session that ended, a list says that the ask was withdrawn: the state of the session is on its own page.
+    /// Of a session that was cancelled, a list says that the ask was withdrawn.
     #[must_use]
     pub fn end(&self) -> AskEnd {
-        AskEnd::of(self.state, self.answered_by.is_some(), None)
+        AskEnd::of(self.state, self.answered_by.is_some(), false)
     }
 }
 
@@ -183,8 +183,8 @@ pub struct Ask {
 impl Ask {
     #[must_use]
     pub fn end(&self) -> AskEnd {
-        let state = self.outcome.as_ref().and_then(|outcome| outcome.get(SESSION_ENDED)).and_then(Value::as_str);
-        AskEnd::of(self.state, self.answered_by.is_some(), state.and_then(SessionState::parse))
+        let is_of_cancelled = self.outcome.as_ref().is_some_and(|outcome| outcome.get(SESSION_CANCELLED).is_some());
+        AskEnd::of(self.state, self.answered_by.is_some(), is_of_cancelled)
     }
 }
 

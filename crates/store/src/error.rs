@@ -9,7 +9,7 @@ use toolhost_contract::{ErrorKind, ToolError};
 use crate::ask::{AskEnd, AskState};
 use crate::mark::Mark;
 use crate::outage::Outage;
-use crate::session_state::SessionState;
+use crate::sessions::state::SessionState;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -199,9 +199,7 @@ fn ended_text(number: i64, end: AskEnd, by: Option<&str>) -> String {
         AskEnd::Used => format!("ask-{number} was answered before{by}; a call has used the answer"),
         AskEnd::TakenBack => format!("ask-{number} was answered before{by}, and the answer was taken back"),
         AskEnd::Withdrawn => format!("ask-{number} was withdrawn"),
-        AskEnd::SessionEnded(state) => {
-            format!("ask-{number} was withdrawn when its session ended ({})", state.as_str())
-        }
+        AskEnd::SessionCancelled => format!("ask-{number} was withdrawn: its session was cancelled"),
         AskEnd::Unused => {
             format!("ask-{number} was answered{by}, and the answer expired before a call used it")
         }

@@ -30,7 +30,6 @@ mod presence;
 mod quota;
 mod reader;
 mod server;
-mod session_state;
 pub mod sessions;
 mod sqlite_pool;
 mod stream;

@@ -92,7 +92,7 @@ pub struct UndoneFile {
     pub is_cut: bool,
 }
 
-/// What an undo writes, and what is there now.
+/// The files that an undo would write, and what they contain now.
 struct Undoing {
     edits: Edits,
     present: Files,
@@ -228,9 +228,12 @@ impl ProjectPackage {
 
     /// What an undo of a change would do now. Nothing is changed by it.
     pub async fn undo_plan(&self, moment: i64) -> Result<UndoPlan> {
-        let mut tx = self.db.snapshot().await?;
-        self.head(&mut tx).await?;
+        // Written and never committed: only so is it known what would be wrong then.
+        let mut tx = self.db.write().await?;
+        tx.lock_project(self.who.project_id).await?;
+        let head = self.head(&mut tx).await?;
         let Undoing { edits, present } = self.undoing(&mut tx, moment).await?;
+        self.write_undo(&mut tx, &head, &edits, moment).await?;
         let shown = |bytes: Option<&Vec<u8>>| {
             bytes.map(|bytes| {
                 let mut text = String::from_utf8_lossy(bytes).into_owned();
@@ -256,10 +259,10 @@ impl ProjectPackage {
         Ok(UndoPlan { undoes: moment, files })
     }
 
-    /// What an undo writes, and what is there now.
+    /// The files that an undo of a change would write, and what they contain now.
     async fn undoing(&self, tx: &mut Tx, moment: i64) -> Result<Undoing> {
         let no = |why: &str| PackageError::NoUndo { moment, why: why.to_owned() };
-        let deed = self.deed_at(tx, moment).await?.ok_or_else(|| no("there is no such change"))?;
+        let deed = self.deed_at(tx, moment).await?.ok_or_else(|| no("no change has this number"))?;
         if let Some(by) = deed.undone_by {
             return Err(no(&format!("change {by} has done so already")));
         }
@@ -292,21 +295,24 @@ impl ProjectPackage {
         tx.lock_project(self.who.project_id).await?;
         let head = self.head(&mut tx).await?;
         let Undoing { edits, .. } = self.undoing(&mut tx, moment).await?;
-        let cause = Cause { kind: "undo", set: None, operations: None, undoes: Some(moment) };
-        let around = self.around(&mut tx, &head, &edits).await?;
-        let was = self.findings_in(&mut tx, &around).await?;
-        let undone = self.commit(&mut tx, &head, &edits, &cause).await?;
-        let now = self.findings_in(&mut tx, &around).await?;
-        let new: Vec<Finding> = now.into_iter().filter(|finding| !was.contains(finding)).collect();
-        if !new.is_empty() {
-            return Err(PackageError::Invalid(new));
-        }
+        let undone = self.write_undo(&mut tx, &head, &edits, moment).await?;
         if let Some(by) = undone {
             let text = "UPDATE package_change SET undone_by = $3 WHERE project_id = $1 AND moment = $2";
             sql(text).bind(self.who.project_id).bind(moment).bind(by).run(&mut tx).await?;
         }
         tx.commit().await?;
         Ok(Undone { moment: undone, undoes: moment, files: edits.into_keys().collect() })
+    }
+
+    /// Writes what an undo writes, and refuses what would make the package less valid than it is. Answers the new moment.
+    async fn write_undo(&self, tx: &mut Tx, head: &Head, edits: &Edits, moment: i64) -> Result<Option<i64>> {
+        let cause = Cause { kind: "undo", set: None, operations: None, undoes: Some(moment) };
+        let around = self.around(tx, head, edits).await?;
+        let was = self.findings_in(tx, &around).await?;
+        let undone = self.commit(tx, head, edits, &cause).await?;
+        let now = self.findings_in(tx, &around).await?;
+        let new: Vec<Finding> = now.into_iter().filter(|finding| !was.contains(finding)).collect();
+        if new.is_empty() { Ok(undone) } else { Err(PackageError::Invalid(new)) }
     }
 
     /// The workflows that these files belong to, and those that name what may be gone.

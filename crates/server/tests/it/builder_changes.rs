@@ -89,6 +89,30 @@ async fn a_set_is_seen_applied_as_it_was_seen_and_taken_back() {
     assert!(row.to_string().contains("workbench"), "{row}");
 }
 
+/// What the preview of an undo shows as possible, the undo does.
+#[tokio::test]
+async fn an_undo_that_would_break_the_package_is_refused_where_it_is_previewed() {
+    let rig = rig_with(sample()).await;
+    let (house, browser) = (&rig.houses[0], Browser::signed_in(&rig, USER_NAME).await);
+    let apply = async |id: &str| {
+        let path = format!("{CHANGES}/{id}");
+        let digest = hidden(&shown(&browser, &path).await, "digest");
+        assert_eq!(browser.post(&path, &form(&[("decision", "apply"), ("digest", &digest)])).await.status, 303);
+    };
+    apply(&staged(house, "s1", json!([asset("assets/new.md", "New.\n")]), json!({})).await).await;
+    let target = json!({ "workflowId": FLOW, "nodeId": "draft" });
+    let read = person(house, "builder.step.read", target.clone()).await.data;
+    let text = format!("{}\nSee `assets/new.md`.\n", read["step_markdown"].as_str().unwrap());
+    let step = json!({ "op": "upsert", "targetType": "step", "target": target, "payload": { "step_markdown": text } });
+    apply(&staged(house, "s2", json!([step]), read["revisions"].clone()).await).await;
+    let refused = browser.get(&format!("{HISTORY}/2/undo")).await;
+    assert!((400..500).contains(&refused.status) && refused.body.contains("assets/new.md"), "{refused:?}");
+    assert!(!refused.body.contains("Undo it"), "{}", refused.body);
+    // Nothing of it was written.
+    assert!(person(house, "builder.asset.read", json!({ "path": "assets/new.md" })).await.ok);
+    assert!(shown(&browser, &format!("{HISTORY}/3/undo")).await.contains("Undo it"));
+}
+
 #[tokio::test]
 async fn operations_are_chosen_previewed_again_and_only_they_are_applied() {
     let rig = rig_with(sample()).await;

@@ -81,10 +81,13 @@ impl Held {
         let released = query.bind(code.map(str::to_owned)).bind(now).optional(&mut tx).await?;
         let Some(released) = released else { return Err(Error::SessionRuns { id: id.clone() }) };
         let ended: String = released.get("state")?;
-        let change = SessionChange::State { state: ended.clone(), code: code.map(str::to_owned) };
+        let is_cancelled = ended == SessionState::Cancelled.as_str();
+        let change = SessionChange::State { state: ended, code: code.map(str::to_owned) };
         stream::add(&mut tx, *project, &[(id, change)], now).await?;
-        // After the stream: see `stream::add` about the order of locks.
-        withdraw_asks(&mut tx, *project, (id, SessionState::parse(&ended).unwrap_or(state)), now).await?;
+        if is_cancelled {
+            // After the stream: see `stream::add` about the order of locks.
+            withdraw_asks(&mut tx, *project, id, now).await?;
+        }
         tx.commit().await
     }
 

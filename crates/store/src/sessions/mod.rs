@@ -6,6 +6,7 @@
 
 mod held;
 mod shared;
+pub(crate) mod state;
 mod writer;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -14,23 +15,22 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use toolhost_contract::{Clock, Signal};
+use toolhost_contract::{Clock, SESSION_MARK, Signal};
 
+use crate::ask::SESSION_CANCELLED;
 use crate::audit::Audit;
 use crate::db::{Db, Row, Tx, sql};
 use crate::error::{Error, Result};
-use crate::session_state::SESSION_ENDED;
 use crate::stream::{self, SessionChange};
 use crate::subject::{Database, Subjects};
 
-pub use crate::session_state::SessionState;
 pub use held::Held;
+pub use state::SessionState;
 
 use shared::Shared;
 use writer::Job;
 
-/// What each id begins with, and how many characters behind it may stand for the whole.
-const ID_PREFIX: &str = "as_";
+/// How many characters behind what each id begins with may stand for the whole.
 const ID_CHARS_MIN: usize = 4;
 /// What stands for the session that was worked in last.
 const LAST: &str = "last";
@@ -256,9 +256,9 @@ impl Sessions {
             let rows = crate::db::sql_of(text).bind(project).bind(user).read(&self.inner.db).await?;
             return self.told(session(rows.first().ok_or_else(none)?)?).await;
         }
-        let begins = if typed.starts_with(ID_PREFIX) { typed.to_owned() } else { format!("{ID_PREFIX}{typed}") };
-        if begins.len() < ID_PREFIX.len() + ID_CHARS_MIN
-            || !begins[ID_PREFIX.len()..].bytes().all(|c| c.is_ascii_hexdigit())
+        let begins = if typed.starts_with(SESSION_MARK) { typed.to_owned() } else { format!("{SESSION_MARK}{typed}") };
+        if begins.len() < SESSION_MARK.len() + ID_CHARS_MIN
+            || !begins[SESSION_MARK.len()..].bytes().all(|c| c.is_ascii_hexdigit())
         {
             return self.get(project, typed).await;
         }
@@ -427,7 +427,9 @@ impl Sessions {
             }
             // Before asks are locked, which whoever writes to the audit locks after its end.
             stream::add(&mut tx, project, &[(id, SessionChange::state(ended.as_str(), None))], now).await?;
-            withdraw_asks(&mut tx, project, (id, ended), now).await?;
+            if ended == SessionState::Cancelled {
+                withdraw_asks(&mut tx, project, id, now).await?;
+            }
         }
         tx.commit().await?;
         self.get(project, id).await.map(Some)
@@ -454,19 +456,16 @@ async fn end_cancelled(tx: &mut Tx, project: i64, found: &SessionRow, now: i64) 
         return Ok(false);
     }
     stream::add(tx, project, &[(&found.id, SessionChange::state(SessionState::Cancelled.as_str(), None))], now).await?;
-    withdraw_asks(tx, project, (&found.id, SessionState::Cancelled), now).await?;
+    withdraw_asks(tx, project, &found.id, now).await?;
     Ok(true)
 }
 
-/// Withdraws what a session that has ended in this state still asks people, and keeps the state with each ask. One that can go on, also by a
-/// new message, keeps its asks: a model that answers "it waits for you" has finished, and uses the answer when it goes on.
-async fn withdraw_asks(tx: &mut Tx, project: i64, (session, ended): (&str, SessionState), now: i64) -> Result<()> {
-    if ended != SessionState::Cancelled {
-        return Ok(());
-    }
+/// Withdraws what a session asks that was cancelled, and notes why with each ask. Any other session can go on and keeps its asks: a model
+/// that answers "it waits for you" has finished, and uses the answer when somebody tells it to go on.
+async fn withdraw_asks(tx: &mut Tx, project: i64, session: &str, now: i64) -> Result<()> {
     let text = "UPDATE ask SET state = 'withdrawn', outcome = $3
          WHERE project_id = $1 AND session_id = $2 AND state IN ('open', 'answered') AND expires_at_ms > $4";
-    let outcome = json!({ SESSION_ENDED: ended.as_str() }).to_string();
+    let outcome = json!({ SESSION_CANCELLED: true }).to_string();
     sql(text).bind(project).bind(session).bind(outcome).bind(now).run(tx).await?;
     Ok(())
 }

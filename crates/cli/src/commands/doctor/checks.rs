@@ -2,23 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::Parser as _;
 use serde::Serialize;
 use serde_json::Value;
 use toolhost::Need;
 use toolhost_contract::Redactor;
 use toolhost_contract::workspace::{FenceReport, Tier};
+use toolhost_host::Profiles;
 use toolhost_store::Store;
 
 use crate::hosting::key_of;
 use crate::print::{self, visible_line};
 use crate::settings::{Resolved, Settings};
 use crate::{model, wire};
-use clap::Parser as _;
-use toolhost_host::Profiles;
 
 /// Most bytes of a client's settings that are looked at.
 const CLIENT_FILE_BYTES_MAX: u64 = 4 << 20;
-/// What every call of ours is found by in a client's settings.
+/// The name of the program that a client's settings start.
 const PROGRAM: &str = "toolhost";
 
 /// How something stands.
@@ -95,7 +95,7 @@ pub(super) async fn database(resolved: &Resolved) -> Finding {
         if resolved.known.as_ref().is_some_and(crate::known::Known::had_database) {
             return Finding::bad(
                 ABOUT,
-                format!("there was one in {}, and it is gone", resolved.state.display()),
+                format!("it was in {}, and is not there any more", resolved.state.display()),
                 "bring it back from a backup (`toolhost restore FILE`), or begin a new one with `toolhost init --new`",
             );
         }
@@ -142,7 +142,7 @@ pub(super) fn model(settings: &Settings, resolved: &Resolved) -> Finding {
     const ABOUT: &str = "model";
     let said = match settings.models_of(&key_of(resolved)) {
         Ok(said) => said,
-        Err(error) => return Finding::bad(ABOUT, print::all_of(&error), "mend the configuration"),
+        Err(error) => return Finding::bad(ABOUT, print::all_of(&error), "correct the configuration"),
     };
     let chosen = std::env::var("TOOLHOST_MODEL").ok().or_else(|| said.default.clone());
     let Some(chosen) = chosen.filter(|chosen| !chosen.is_empty()) else {
@@ -184,7 +184,9 @@ pub(super) fn clients(resolved: &Resolved, profiles: &Profiles) -> Vec<Finding> 
             Ok(Some(settings)) => {
                 found.extend(started_by(&settings).iter().map(|words| started(&told, words, root, profiles)));
             }
-            Err(error) => found.push(Finding::note(ABOUT, format!("{told} cannot be read: {error}"), "mend the file")),
+            Err(error) => {
+                found.push(Finding::note(ABOUT, format!("{told} cannot be read: {error}"), "correct the file"))
+            }
         }
     }
     if found.is_empty() {
@@ -224,9 +226,11 @@ impl Client {
 /// What is to be said of a command line of Toolhost in a client's settings. An agent may have written them: what looks like a secret is masked.
 fn started(told: &str, words: &[String], root: &Path, profiles: &Profiles) -> Finding {
     const ABOUT: &str = "client";
-    let mut line = words.join(" ");
-    Redactor::default().redact(&mut line);
-    let told = format!("{told} starts `{}`", visible_line(&line));
+    let without_secrets = |mut text: String| {
+        Redactor::default().redact(&mut text);
+        visible_line(&text).to_string()
+    };
+    let told = format!("{told} starts `{}`", without_secrets(words.join(" ")));
     let path = std::env::var("PATH").unwrap_or_default();
     let Some(program) = on_path(&words[0], &path) else {
         let fix = "write the program's whole path there (`command -v toolhost`)";
@@ -240,8 +244,8 @@ fn started(told: &str, words: &[String], root: &Path, profiles: &Profiles) -> Fi
             fix,
         );
     }
-    if let Some(wrong) = wrong_with(words, profiles) {
-        return Finding::bad(ABOUT, format!("{told}, which fails: {wrong}"), "mend it there");
+    if let Some(wrong) = wrong_with(words, profiles).map(without_secrets) {
+        return Finding::bad(ABOUT, format!("{told}, which fails: {wrong}"), "correct it in that file");
     }
     if value(words, "--sandbox") == Some("off") {
         return Finding::bad(ABOUT, format!("{told}, whose commands have no fence"), "leave `--sandbox off` out there");
@@ -271,12 +275,12 @@ fn wrong_with(words: &[String], profiles: &Profiles) -> Option<String> {
     if let Err(error) = crate::Cli::try_parse_from(words) {
         let text = error.render().to_string();
         let first = text.lines().next().unwrap_or_default();
-        return Some(visible_line(first.strip_prefix("error: ").unwrap_or(first)).to_string());
+        return Some(first.strip_prefix("error: ").unwrap_or(first).to_owned());
     }
     let root = value(words, "--root").filter(|root| !Path::new(root).is_dir());
     let profile = value(words, "--profile").filter(|profile| profiles.get(profile).is_err());
-    let root = root.map(|root| format!("there is no folder {}", visible_line(root)));
-    root.or(profile.map(|profile| format!("there is no profile `{}`", visible_line(profile))))
+    let root = root.map(|root| format!("the folder {root} does not exist"));
+    root.or(profile.map(|profile| format!("no profile is called `{profile}`")))
 }
 
 /// The command lines of Toolhost that stand in a client's settings, wherever that is; none is empty.

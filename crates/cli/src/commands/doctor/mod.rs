@@ -95,7 +95,7 @@ impl Opened {
             let settings = Finding::bad(
                 "configuration",
                 error,
-                "mend what is named; what follows was looked at with the built-in settings",
+                "correct what is named; the other checks used the built-in settings",
             );
             return Ok(Self { kit, resolved, settings, instead: None });
         }

@@ -15,7 +15,8 @@ use crate::{Usage, model, personas, wire};
 /// Goes on with the session that somebody means, in this terminal.
 ///
 /// # Errors
-/// If there is none or more than one, it has given its answer and there is no message and nobody to ask for one, or it cannot go on.
+/// If no session or more than one is meant; if the session has given its answer, and neither a message nor a person at the terminal says what
+/// comes next; or if the session cannot be resumed.
 pub(in crate::commands) async fn resume(
     settings: &Settings,
     id: &str,

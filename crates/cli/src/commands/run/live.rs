@@ -74,7 +74,7 @@ impl Live {
         self
     }
 
-    /// Leaves the terminal to somebody else, or takes it back.
+    /// Hides the status while a person is asked something, or shows it again.
     pub(in crate::commands) fn hide(&self, is_hidden: bool) {
         lock(&self.inner).status.hide(is_hidden);
     }

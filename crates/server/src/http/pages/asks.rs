@@ -10,7 +10,9 @@ use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
-use toolhost_contract::{Approval, Call, CallerKind, Effect, ErrorKind, ToolError, visible_json, visible_line};
+use toolhost_contract::{
+    Approval, Call, CallerKind, Effect, ErrorKind, SESSION_MARK, ToolError, visible_json, visible_line,
+};
 use toolhost_host::{
     Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Shown, Standing, ask_id, ask_number,
 };
@@ -38,8 +40,6 @@ pub(super) const ASKS: &str = told::ASKS;
 const ASKS_AND_CALLS: &str = "asks calls";
 /// What the names of asks in the forms that take several begin with.
 pub(super) const FIELD: &str = "ask:";
-/// What the ids of the sessions of agents begin with.
-const SESSION_MARK: &str = "as_";
 /// The tool that runs a call which was allowed.
 const WAIT: &str = "approval.wait";
 /// Most asks of one project in the inbox.
@@ -276,7 +276,7 @@ fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {
         AskEnd::Unused => format!("{said}, by {by}; expired before it was used"),
         AskEnd::TakenBack => format!("{said}, by {by}; taken back"),
         AskEnd::Unanswered => "nobody answered in time".to_owned(),
-        AskEnd::Withdrawn | AskEnd::SessionEnded(_) => "withdrawn".to_owned(),
+        AskEnd::Withdrawn | AskEnd::SessionCancelled => "withdrawn".to_owned(),
     };
     Row {
         address: membership.address(&id),
@@ -528,10 +528,10 @@ impl Ended {
             (AskEnd::Used, Some(false)) => format!("{by} said: {word}. The call did not succeed."),
             (AskEnd::Used, None) => format!("{by} said: {word}."),
             (AskEnd::TakenBack, _) => format!("{by} said: {word}. The answer was taken back before a call used it."),
-            (end @ (AskEnd::Withdrawn | AskEnd::SessionEnded(_)), _) if ask.answered_by.is_none() => {
+            (end @ (AskEnd::Withdrawn | AskEnd::SessionCancelled), _) if ask.answered_by.is_none() => {
                 format!("Withdrawn: {}.", end.why_withdrawn())
             }
-            (end @ (AskEnd::Withdrawn | AskEnd::SessionEnded(_)), _) => {
+            (end @ (AskEnd::Withdrawn | AskEnd::SessionCancelled), _) => {
                 format!("{by} said: {word}. No call used this answer: {}.", end.why_withdrawn())
             }
             (AskEnd::Unused, _) => format!("{by} said: {word}. The answer expired before a call used it."),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -12,10 +11,10 @@ use toolhost_records::RecordId;
 use super::calls::{Called, can_edit, sentence, text};
 use super::done::Done;
 use super::forms::{Field, Shape, choice, complain, filled};
-use super::record::address;
+use super::record::{EditPage, address};
 use super::route::{Made, Route, Wanted};
 use super::visitor::{Membership, Visitor};
-use super::{PLAN, Place, page, see, see_done};
+use super::{PLAN, page, see, see_done};
 use crate::http::envelope;
 
 /// The pages of this part.
@@ -59,19 +58,6 @@ const LISTS: &[&str] = &[
 const NUMBERS: &[&str] = &["iteration", "base"];
 /// The lists that a tool wants even where they are empty.
 const LISTS_NEEDED: &[&str] = &["acceptanceCriteria", "requirementIds", "completionCriteria", "responsibilities"];
-
-#[derive(Template)]
-#[template(path = "record_edit.html")]
-struct NewPage<'a> {
-    place: Place<'a>,
-    title: String,
-    action: String,
-    back: String,
-    error: Option<String>,
-    /// A new record has none.
-    version: String,
-    fields: Vec<Field>,
-}
 
 /// The forms of a page of the plan: where each is, and what it is called.
 pub(super) fn buttons(membership: &Membership, list: &str) -> Vec<(String, &'static str)> {
@@ -247,12 +233,13 @@ fn shown(
     fields: Vec<Field>,
     error: Option<String>,
 ) -> Response<Body> {
-    let new = NewPage {
+    let new = EditPage {
         place: membership.place(visitor, PLAN),
         title: kind.title.to_owned(),
         action: membership.path(&format!("plan/new/{}", kind.word)),
         back: membership.path(kind.list),
         error,
+        // A new record has none.
         version: String::new(),
         fields,
     };

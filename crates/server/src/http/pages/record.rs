@@ -1,6 +1,7 @@
 //! One record of any kind: its fields, what is said about it, what refers to it, and what it was; and the forms for tickets and tasks.
 
 mod edit;
+pub(super) use edit::EditPage;
 
 use std::collections::BTreeMap;
 

@@ -9,7 +9,9 @@ use toolhost_builder::refs::Object;
 use toolhost_contract::{ToolError, visible_line};
 use toolhost_host::ask_id;
 
+use super::builder::change_path;
 use super::calls::{items, text};
+use super::record::address;
 use super::route::{Made, Route, Wanted};
 use super::text::name;
 use super::visitor::{Membership, Visitor};
@@ -82,7 +84,7 @@ async fn of_project(visitor: &Visitor<'_>, membership: &Membership, query: &str)
         let user = &*visitor.login.user;
         for set in work.changes(user, None, false).await.unwrap_or_default().into_iter().take(SETS_MAX) {
             rows.push(Row {
-                address: membership.path(&format!("builder/changes/{}", encoded(&set.change_set_id))),
+                address: change_path(membership, &set.change_set_id),
                 title: format!("Change set {}", visible_line(&set.change_set_id)),
                 about: name(&format!("{} · {}", set.status, set.objects.join(", "))),
             });
@@ -97,7 +99,7 @@ async fn of_project(visitor: &Visitor<'_>, membership: &Membership, query: &str)
         for record in items(&data, field) {
             let id = text(record, "id");
             rows.push(Row {
-                address: membership.path(&format!("records/{}", encoded(id))),
+                address: address(membership, id),
                 title: name(text(record, title)),
                 about: name(&format!("{id} {}", text(record, "state"))),
             });
@@ -109,7 +111,7 @@ async fn of_project(visitor: &Visitor<'_>, membership: &Membership, query: &str)
 /// The objects of a package that have pages.
 fn objects(membership: &Membership, package: &Package) -> Vec<Row> {
     let row = |object: &Object, title: &str| Row {
-        address: membership.path(&format!("builder/object?name={}", encoded(&object.to_string()))),
+        address: membership.object_path(object),
         title: name(title),
         about: name(&object.to_string()),
     };

@@ -11,7 +11,7 @@ use toolhost_builder::change::{
 };
 use toolhost_builder::packages::{ChangeSetLine, Conflict};
 use toolhost_builder::refs::Object;
-use toolhost_contract::{CONFIRM_SOURCE, ErrorKind, ToolError, visible_json, visible_line};
+use toolhost_contract::{CONFIRM_SOURCE, ErrorKind, SESSION_MARK, ToolError, visible_json, visible_line};
 use toolhost_store::Role;
 
 use super::super::done::Done;
@@ -36,8 +36,6 @@ pub(in super::super) const ROUTES: &[Route] = &[Route {
     make: one,
 }];
 
-/// What the ids of the sessions of agents begin with.
-const SESSION_MARK: &str = "as_";
 /// Objects, findings and clashes of a set on its page.
 const SHOWN_MAX: usize = 100;
 /// Characters of one side of a clash, and of a value of a field.

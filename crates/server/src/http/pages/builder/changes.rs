@@ -96,7 +96,7 @@ fn objects_words(objects: &[String]) -> String {
     visible_line(&format!("{}{more}", shown.join(", ")))
 }
 
-pub(super) fn change_path(membership: &Membership, id: &str) -> String {
+pub(in super::super) fn change_path(membership: &Membership, id: &str) -> String {
     membership.path(&format!("builder/changes/{}", encoded(id)))
 }
 

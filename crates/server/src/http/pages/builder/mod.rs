@@ -14,6 +14,7 @@ mod text;
 pub(super) use assistant::ROUTES as ASSISTANT_ROUTES;
 pub(super) use change::ROUTES as CHANGE_ROUTES;
 pub(super) use changes::ROUTES as CHANGES_ROUTES;
+pub(super) use changes::change_path;
 pub(super) use edit::{IMPORT, ROUTES as EDIT_ROUTES, UPLOAD_BYTES_MAX};
 pub(super) use new::ROUTES as NEW_ROUTES;
 pub(super) use object::ROUTES as OBJECT_ROUTES;
@@ -104,7 +105,7 @@ fn encoded(text: &str) -> String {
 
 impl Membership {
     /// Where an object of the package is.
-    fn object_path(&self, object: &Object) -> String {
+    pub(super) fn object_path(&self, object: &Object) -> String {
         if *object == Object::Package {
             return self.path("builder");
         }

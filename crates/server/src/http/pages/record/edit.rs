@@ -20,16 +20,16 @@ use crate::http::envelope;
 
 #[derive(Template)]
 #[template(path = "record_edit.html")]
-struct EditPage<'a> {
-    place: Place<'a>,
-    title: String,
+pub(in super::super) struct EditPage<'a> {
+    pub(in super::super) place: Place<'a>,
+    pub(in super::super) title: String,
     /// Where the form is sent.
-    action: String,
-    back: String,
-    error: Option<String>,
+    pub(in super::super) action: String,
+    pub(in super::super) back: String,
+    pub(in super::super) error: Option<String>,
     /// The version that is changed; empty for a new record.
-    version: String,
-    fields: Vec<Field>,
+    pub(in super::super) version: String,
+    pub(in super::super) fields: Vec<Field>,
 }
 
 /// What a form is about.

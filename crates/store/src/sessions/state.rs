@@ -2,9 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The field of an ask's outcome that says in which state its session ended, of an ask that was withdrawn then.
-pub(crate) const SESSION_ENDED: &str = "sessionEnded";
-
 /// Where a session stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
