@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use tokio::sync::mpsc;
 pub(crate) use toolhost_sandbox::typing::SingleKeys;
-use toolhost_sandbox::typing::forget_typed;
+use toolhost_sandbox::typing::{forget_keys, forget_typed};
 
 /// Pieces typed ahead that wait to be read.
 const PIECES_MAX: usize = 16;
@@ -69,11 +69,15 @@ impl Keyboard {
         }
     }
 
-    /// Forgets what was typed so far, also a line that is not whole yet.
+    /// Forgets what was typed so far, also a line that is not whole yet; but not that the input ended.
     pub(crate) fn forget(&mut self) {
-        forget_typed();
         self.held.clear();
-        let pieces = self.pieces.get_or_insert_with(read_pieces);
+        let Some(pieces) = &mut self.pieces else {
+            let ended = forget_typed();
+            self.pieces = Some(if ended { mpsc::channel(1).1 } else { read_pieces() });
+            return;
+        };
+        forget_keys();
         while pieces.try_recv().is_ok() {}
     }
 

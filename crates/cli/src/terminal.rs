@@ -45,7 +45,9 @@ pub(crate) fn agreed(question: &str, instead: &str) -> anyhow::Result<bool> {
         return Err(Usage::error(format!("nobody is at the terminal to agree: {instead}")));
     }
     print::note(format_args!("{question} y = yes, anything else = no"));
-    forget_typed();
+    if forget_typed() {
+        return Ok(false);
+    }
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(is_yes(&answer))

@@ -2,14 +2,40 @@
 
 use std::os::fd::AsFd;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::read;
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
 };
 
-/// Forgets what was typed and not read: no answer to a question was meant before it was asked.
-pub fn forget_typed() {
+/// Lines that are read to be forgotten, so that who types without end cannot keep a question from being asked.
+const LINES_MAX: usize = 64;
+
+/// Forgets what was typed and not read: no answer to a question was meant before it was asked. True if the end of the input
+/// (Ctrl-D) was among it: a program that has nothing to type, such as `script` without input, types that once, at the
+/// beginning. No other thread may be reading.
+pub fn forget_typed() -> bool {
+    let stdin = std::io::stdin();
+    let ended =
+        tcgetattr(stdin.as_fd()).is_ok() && (0..LINES_MAX).map_while(|_| next_line(&stdin)).any(|length| length == 0);
+    forget_keys();
+    ended
+}
+
+/// As [`forget_typed`], while another thread reads: that one has the whole lines, and the end.
+pub fn forget_keys() {
     // Where there is no terminal, nothing was typed.
     let _ = tcflush(std::io::stdin().as_fd(), QueueSelector::IFlush);
+}
+
+/// The length of the next line that was typed, which is read; `None` where none is whole.
+fn next_line(stdin: &std::io::Stdin) -> Option<usize> {
+    let mut polled = [PollFd::new(stdin, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    if poll(&mut polled, Some(&now)).ok()? == 0 {
+        return None;
+    }
+    read(stdin, &mut [0; 4096]).ok()
 }
 
 /// The terminal gives each key as it is typed, and does not show it, until this is dropped. What was typed before is forgotten.

@@ -1,12 +1,16 @@
 //! The program, started as a person starts it.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use crate::workspace::TempWorkspace;
+
+/// How long a program may run where nobody types.
+const AT_TERMINAL_MAX: Duration = Duration::from_secs(120);
 
 /// A program with the arguments and variables of every start.
 #[derive(Debug, Clone)]
@@ -76,11 +80,25 @@ impl Program {
         self.run_with_input(arguments, b"")
     }
 
-    /// Runs it at a terminal of so many columns; what stood there, line by line. A shell runs `around` with the program in
-    /// the place of `{}`.
+    /// Runs it at a terminal of so many columns where nobody types; what stood there, line by line. A shell runs `around`
+    /// with the program in the place of `{}`. A program that waits for somebody fails the test.
     pub fn run_at_terminal(&self, columns: u16, around: &str, arguments: &[&str]) -> Vec<String> {
-        let output = self.at_terminal(columns, around, arguments).stdin(Stdio::null()).output().unwrap();
-        rows(&String::from_utf8(output.stdout).unwrap())
+        let mut terminal = self.at_terminal(columns, around, arguments);
+        let mut child = terminal.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut screen = child.stdout.take().unwrap();
+        let (shows, shown) = channel();
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            // Who has stopped waiting reads nothing.
+            let _ = shows.send(screen.read_to_string(&mut text).map(|_| text));
+        });
+        let shown = shown.recv_timeout(AT_TERMINAL_MAX);
+        if shown.is_err() {
+            child.kill().unwrap();
+        }
+        child.wait().unwrap();
+        assert!(shown.is_ok(), "it waits for somebody: {arguments:?}");
+        rows(&shown.unwrap().unwrap())
     }
 
     /// As [`Program::run_at_terminal`], not yet started: what is written to its standard input is typed.
