@@ -302,7 +302,7 @@ async fn a_search_finds_records_and_sessions_of_the_person_s_projects_alone() {
     .await;
     let browser = Browser::signed_in(&rig, USER_NAME).await;
     let found = browser.get("/search?q=quokka").await.body;
-    assert!(found.contains("Paint the quokka") && found.contains("/projects/p0/records/TKT%2D001\""), "{found}");
+    assert!(found.contains("Paint the quokka") && found.contains("/projects/p0/records/TKT-001\""), "{found}");
     assert!(found.contains("Count quokkas") && found.contains("0123456789abcdef"), "{found}");
     rig.houses[0].store.people().add_user("eve").await.unwrap();
     let eve = Browser::signed_in(&rig, "eve").await;
