@@ -72,7 +72,7 @@ pub(super) fn fence(report: &FenceReport, refused: Option<&str>) -> Finding {
         (Some(Tier::Landlock), Some(_)) => Finding::note(
             "fence",
             format!("only the Landlock tier holds: {}", why()),
-            "allow user namespaces to this user, or accept what the Landlock tier does not hold (below)",
+            "allow user namespaces to this user, or accept what the Landlock tier does not hold: `toolhost doctor --fence`",
         ),
         (Some(Tier::Off), _) => Finding::bad(
             "fence",
@@ -149,7 +149,10 @@ pub(super) fn model(settings: &Settings, resolved: &Resolved) -> Finding {
         return Finding::good(ABOUT, "none is chosen; only `toolhost run` and the workbench's assistant need one");
     };
     match model::open(&said, Some(&chosen)) {
-        Ok(_) => Finding::good(ABOUT, format!("{} can be asked", visible_line(&chosen))),
+        Ok(_) => Finding::good(
+            ABOUT,
+            format!("{} is chosen, and what it needs is there; it was not asked", visible_line(&chosen)),
+        ),
         Err(error) => Finding::bad(
             ABOUT,
             format!("{}: {}", visible_line(&chosen), print::all_of(&error)),
@@ -183,6 +186,7 @@ pub(super) fn clients(resolved: &Resolved, profiles: &Profiles) -> Vec<Finding> 
             Ok(None) => {}
             Ok(Some(settings)) => {
                 found.extend(started_by(&settings).iter().map(|words| started(&told, words, root, profiles)));
+                found.extend(connected_by(&settings).iter().map(|url| connected(&told, url)));
             }
             Err(error) => {
                 found.push(Finding::note(ABOUT, format!("{told} cannot be read: {error}"), "correct the file"))
@@ -193,7 +197,10 @@ pub(super) fn clients(resolved: &Resolved, profiles: &Profiles) -> Vec<Finding> 
         found.push(Finding::note(
             ABOUT,
             "no client of this folder starts Toolhost",
-            "connect one, such as Claude Code: claude mcp add toolhost -- toolhost mcp",
+            format!(
+                "connect one, such as Claude Code: claude mcp add toolhost -- toolhost mcp --root {}",
+                quoted_word(root)
+            ),
         ));
     }
     found
@@ -260,6 +267,19 @@ fn started(told: &str, words: &[String], root: &Path, profiles: &Profiles) -> Fi
     }
 }
 
+/// What is to be said of an address in a client's settings. It is not tried: an agent may have written it.
+fn connected(told: &str, url: &str) -> Finding {
+    let mut url = url.to_owned();
+    Redactor::default().redact(&mut url);
+    Finding::good("client", format!("{told} connects to {}, which was not tried", visible_line(&url)))
+}
+
+/// A path as a shell takes it.
+fn quoted_word(path: &Path) -> String {
+    let path = path.display().to_string();
+    shlex::try_quote(&path).map_or_else(|_| path.clone(), Into::into)
+}
+
 /// The value of an option in a command line.
 fn value<'a>(words: &'a [String], option: &str) -> Option<&'a str> {
     let place = words.iter().position(|word| word == option);
@@ -315,6 +335,23 @@ fn started_by(settings: &Value) -> Vec<Vec<String>> {
     found
 }
 
+/// The addresses of servers that are called as this program is, wherever they stand in a client's settings.
+fn connected_by(settings: &Value) -> Vec<String> {
+    let (mut left, mut found) = (vec![settings], Vec::new());
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Array(items) => left.extend(items),
+            Value::Object(fields) => {
+                let servers = fields.iter().filter(|(name, _)| name.contains(PROGRAM));
+                found.extend(servers.filter_map(|(_, server)| server.get("url")?.as_str().map(str::to_owned)));
+                left.extend(fields.values());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 /// Where a program is: below one of the folders of a search path, or where it says.
 fn on_path(program: &str, path: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
@@ -344,5 +381,7 @@ mod tests {
         let mut found: Vec<String> = started_by(&settings).iter().map(|words| words.join(" ")).collect();
         found.sort();
         assert_eq!(found, ["/opt/bin/toolhost mcp --profile developer", "toolhost", "toolhost mcp"]);
+        let settings = json!({ "mcp_servers": { "toolhost": { "url": "http://127.0.0.1:7420/mcp" }, "other": { "url": "http://b" } } });
+        assert_eq!(connected_by(&settings), ["http://127.0.0.1:7420/mcp"]);
     }
 }

@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// Accept git's files as they are, and let commands run again
     #[arg(long)]
     accept_git: bool,
+    /// List what the fence does not hold here, each with what helps
+    #[arg(long)]
+    fence: bool,
 }
 
 /// What `--accept-git` does.
@@ -56,7 +59,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     if settings.json {
         opened.print_json(&report, refused.as_deref(), &findings, args.accept_git)?;
     } else {
-        tell(&report, &opened.resolved);
+        tell(&report, &opened.resolved, args.fence);
         for finding in &findings {
             print::line(told(finding));
         }
@@ -219,7 +222,8 @@ fn memory(report: &MemoryReport) -> String {
     }
 }
 
-fn tell(report: &FenceReport, resolved: &Resolved) {
+/// `is_whole`: with all that the fence does not hold.
+fn tell(report: &FenceReport, resolved: &Resolved, is_whole: bool) {
     let fence = match report.tier {
         Some(Tier::Full) => paint(GOOD, "full: bwrap, Landlock, seccomp, limits"),
         Some(Tier::Landlock) => paint(WARN, "landlock: Landlock, seccomp, limits, without namespaces"),
@@ -236,8 +240,13 @@ fn tell(report: &FenceReport, resolved: &Resolved) {
     for why in &report.why {
         print::line(format_args!("  {}  {why}", paint(WARN, "note    ")));
     }
-    for hole in &report.holes {
-        print::line(format_args!("  not held  {hole}"));
+    if is_whole {
+        report.holes.iter().for_each(|hole| print::line(format_args!("  not held  {hole}")));
+    } else if !report.holes.is_empty() {
+        let count = print::count(report.holes.len(), "thing");
+        print::line(format_args!(
+            "  not held  {count}, rare ones among them: `toolhost doctor --fence` says which, and what helps"
+        ));
     }
     print::line(format_args!("{}   {}", paint(BOLD, "workspace"), resolved.root.display()));
     print::line(format_args!("{}       {}", paint(BOLD, "state"), resolved.state.display()));
