@@ -52,6 +52,36 @@ pub(crate) fn word(ask: &Ask) -> String {
     spaced(said(ask))
 }
 
+/// What was decided just now: `ask-7 is allowed`.
+pub(crate) fn decided(ask: &Ask) -> String {
+    let id = ask_id(ask.number);
+    match said(ask) {
+        Some("allow") => format!("{id} is allowed"),
+        Some("allow_edited") => format!("{id} is allowed with your arguments"),
+        Some("deny") => format!("{id} is denied; its agent is told"),
+        word => format!("{id} is answered: {}", spaced(word)),
+    }
+}
+
+/// What a call came to that a person has allowed; `None` while that is not known.
+pub(crate) fn came(ask: &Ask) -> Option<String> {
+    let outcome = ask.outcome.as_ref()?;
+    if outcome.get("ok")? == true {
+        return Some(match outcome.pointer("/data/exitCode").and_then(Value::as_i64) {
+            Some(code) if code != 0 => print::paint(print::BAD, format_args!("the command ran and ended with {code}")),
+            _ => print::paint(print::GOOD, "the call ran and succeeded"),
+        });
+    }
+    let message = outcome.pointer("/error/message").and_then(Value::as_str).unwrap_or("it says no reason");
+    Some(print::paint(print::BAD, format_args!("the call failed: {}", print::visible_line(message))))
+}
+
+/// The arguments that a person gave a call instead of its own, as JSON; secrets in them are masked.
+pub(crate) fn edited_arguments(ask: &Ask) -> Option<String> {
+    let arguments = ask.answer.as_ref()?.get("arguments")?;
+    serde_json::to_string_pretty(arguments).ok()
+}
+
 fn said(ask: &Ask) -> Option<&str> {
     ask.answer.as_ref().and_then(|answer| answer.get("say")).and_then(Value::as_str)
 }

@@ -53,6 +53,15 @@ pub(crate) fn agreed(question: &str, instead: &str) -> anyhow::Result<bool> {
     Ok(is_yes(&answer))
 }
 
+/// What came of asking.
+pub(crate) enum Asked {
+    Decided(Decision),
+    /// It stays open, or the terminal has gone.
+    Later,
+    /// It stays open, and so does all that would be asked next.
+    Leave,
+}
+
 impl Terminal {
     pub(crate) fn new(person: Person, queue: Queue, rules: Option<EditRules>) -> Self {
         Self { person, queue, rules, keyboard: tokio::sync::Mutex::default(), takes_keys: false }
@@ -101,8 +110,7 @@ impl Terminal {
 
     /// Single keys, where one is an answer: a text is typed in a line.
     fn keys(&self, shown: &Shown) -> Option<SingleKeys> {
-        let is_text = shown.kind == AskKind::Question && shown.answers().contains(&"answer");
-        if self.takes_keys && !is_text { SingleKeys::on() } else { None }
+        if self.takes_keys && !wants_text(shown) { SingleKeys::on() } else { None }
     }
 
     /// The next line behind a prompt; `None` when the terminal has gone.
@@ -118,7 +126,7 @@ impl Terminal {
 
     /// Shows the ask and asks until something is understood. Nothing but a clear yes is a yes. `place`: the how many-th of how
     /// many it is.
-    pub(crate) async fn ask(&self, ask: &Ask, shown: &Shown, place: Option<(usize, usize)>) -> Presented {
+    pub(crate) async fn ask(&self, ask: &Ask, shown: &Shown, place: Option<(usize, usize)>) -> Asked {
         let mut pages = Pages::of(shown);
         let mut keys = self.keys(shown);
         if keys.is_some() {
@@ -133,15 +141,21 @@ impl Terminal {
             if let Err(error) = self.tell_seen(ask, shown, &pages).await {
                 print::note(format_args!("{} {}", paint(BAD, "not written down:"), visible(&error.message)));
             }
-            print::note(menu(shown, &pages));
             keys = keys.or_else(|| self.keys(shown));
-            let Some(line) = self.answer(shown, &mut keys).await else { return Presented::Gone };
+            print::note(menu(shown, &pages, keys.is_some()));
+            let Some(line) = self.answer(shown, &mut keys).await else { return Asked::Later };
             let line = line.trim();
             let (word, rest) = line.split_once(' ').map_or((line, ""), |(word, rest)| (word, rest.trim()));
             let rest = (!rest.is_empty()).then(|| rest.to_owned());
-            let word = whole_word(shown, word);
+            // A word behind which others stand begins an answer in words.
+            let word = if wants_text(shown) && rest.is_some() { "answer" } else { whole_word(shown, word) };
             let said = match word {
-                "later" => return Presented::Gone,
+                "later" => return Asked::Later,
+                "quit" => return Asked::Leave,
+                "help" => {
+                    print::note(help(shown));
+                    continue;
+                }
                 "more" if pages.are_left() => {
                     pages.show_next();
                     continue;
@@ -156,7 +170,7 @@ impl Terminal {
                 said => said,
             };
             match said {
-                Ok(Some(decision)) => return Presented::Decided(decision),
+                Ok(Some(decision)) => return Asked::Decided(decision),
                 Ok(None) => {}
                 Err(error) => print::note(format_args!("{} {}", paint(BAD, "not taken:"), visible(&error.message))),
             }
@@ -237,7 +251,12 @@ impl Presenter for Terminal {
     }
 
     fn present<'a>(&'a self, ask: &'a Ask, shown: &'a Shown) -> BoxFuture<'a, Presented> {
-        Box::pin(self.ask(ask, shown, None))
+        Box::pin(async move {
+            match self.ask(ask, shown, None).await {
+                Asked::Decided(decision) => Presented::Decided(decision),
+                Asked::Later | Asked::Leave => Presented::Gone,
+            }
+        })
     }
 
     fn ended(&self, ask: &Ask) {
@@ -306,14 +325,18 @@ fn show_first(ask: &Ask, pages: &mut Pages, place: Option<(usize, usize)>) {
     pages.show_next();
 }
 
-fn menu(shown: &Shown, pages: &Pages) -> String {
+/// The answers in a line. `is_key`: one key is an answer; else a letter with Enter.
+fn menu(shown: &Shown, pages: &Pages, is_key: bool) -> String {
     let left = pages.are_left();
     let mut words = match shown.kind {
         AskKind::Approval if left || shown.left_out > 0 => vec!["[d]eny COMMENT"],
         AskKind::Approval if !shown.editable => vec!["[a]llow", "[d]eny COMMENT"],
         AskKind::Approval => vec!["[a]llow", "[e]dit arguments", "[d]eny COMMENT"],
         AskKind::Question if shown.answers().contains(&"yes") => vec!["[y]es", "[n]o", "[c]ancel"],
-        AskKind::Question => vec!["the answer in one line", "[c]ancel"],
+        AskKind::Question => {
+            let answer = if shown.choices.is_empty() { "the answer" } else { "the number of an answer, or another" };
+            return format!("{answer} in one line, or one of these words: cancel, later, quit");
+        }
         AskKind::Review if left => vec!["[e]dit text", "[c]ancel"],
         AskKind::Review if shown.answers().contains(&"feedback") => {
             vec!["[p]ass", "[e]dit text", "[f]eedback TEXT", "[c]ancel"]
@@ -327,12 +350,57 @@ fn menu(shown: &Shown, pages: &Pages) -> String {
         words.insert(0, "[m]ore");
     }
     words.push("[l]ater");
+    words.push(if is_key { "[?]" } else { "[?]  then Enter" });
     words.join("  ")
+}
+
+/// What each answer does, a line each.
+fn help(shown: &Shown) -> String {
+    let answers = shown.answers();
+    let is_approval = shown.kind == AskKind::Approval;
+    let hours = PERMIT_LIVES_MS_DEFAULT / 3_600_000;
+    let by_rule = format!("allow it, and for {hours} hours calls that the rule shown above matches");
+    let lines = [
+        ("a", is_approval, "allow this one call"),
+        ("r", shown.rule.is_some(), &*by_rule),
+        (
+            "e",
+            is_approval && shown.editable,
+            "change the arguments in your editor; saving others allows the call with those",
+        ),
+        ("d", is_approval, "deny it; words behind it are your comment for the agent"),
+        ("p", answers.contains(&"pass"), "pass: the text is right as it is"),
+        ("e", answers.contains(&"edit") && !is_approval, "change the text in your editor; what you save is returned"),
+        ("f", answers.contains(&"feedback"), "say what to do better; the agent tries again"),
+        ("y", answers.contains(&"yes"), "yes"),
+        ("n", answers.contains(&"no"), "no"),
+        ("c", answers.contains(&"cancel"), "cancel: no answer is given"),
+        ("m", shown.kind != AskKind::Question, "show the next page of a long one"),
+        ("l", true, "leave it open, and go on"),
+        ("q", true, "leave it open, and ask nothing more here"),
+    ];
+    let lines = lines.iter().filter(|(_, there, _)| *there).map(|(key, _, does)| format!("  {key}  {does}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Whether the answer is in the person's own words.
+fn wants_text(shown: &Shown) -> bool {
+    shown.kind == AskKind::Question && shown.answers().contains(&"answer")
 }
 
 /// The word that a letter stands for; whatever is none of them stands for itself.
 fn whole_word<'a>(shown: &Shown, typed: &'a str) -> &'a str {
     let lower = typed.to_ascii_lowercase();
+    if wants_text(shown) {
+        // One letter may be the answer.
+        return match lower.as_str() {
+            "cancel" => "cancel",
+            "later" => "later",
+            "quit" => "quit",
+            "" => "",
+            _ => "answer",
+        };
+    }
     let approval = shown.kind == AskKind::Approval;
     match lower.as_str() {
         "a" | "allow" | "y" | "yes" if approval => "allow",
@@ -341,12 +409,13 @@ fn whole_word<'a>(shown: &Shown, typed: &'a str) -> &'a str {
         "e" | "edit" if shown.kind != AskKind::Question => "edit",
         "m" | "more" if shown.kind != AskKind::Question => "more",
         "l" | "later" => "later",
+        "q" | "quit" => "quit",
+        "?" | "help" => "help",
         "p" | "pass" if shown.kind == AskKind::Review => "pass",
         "f" | "feedback" if shown.kind == AskKind::Review => "feedback",
         "c" | "cancel" if !approval => "cancel",
         "y" | "yes" if shown.answers().contains(&"yes") => "yes",
         "n" | "no" if shown.answers().contains(&"no") => "no",
-        _ if shown.answers().contains(&"answer") && !typed.is_empty() => "answer",
         _ => typed,
     }
 }

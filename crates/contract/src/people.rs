@@ -36,6 +36,8 @@ pub struct Question {
     pub title: String,
     /// The text to look at, or the question.
     pub text: String,
+    /// Answers that the person can choose from, where the answer is a text; they may give another.
+    pub choices: Vec<String>,
 }
 
 /// Which answers there can be.

@@ -92,6 +92,7 @@ impl<'a> CallPeople<'a> {
             summary: question.title.clone(),
             detail: question.text.clone(),
             wanted: Some(question.wanted),
+            choices: question.choices.clone(),
             round,
             ..blank(self.call, self.tool)
         };

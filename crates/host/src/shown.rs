@@ -59,6 +59,9 @@ pub struct Shown {
     pub kinds: ArgumentKinds,
     /// Which answers a review or a question can have.
     pub wanted: Option<Wanted>,
+    /// Answers in words that the person can choose from; they may give another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
     pub round: i64,
     /// Whether only somebody else than the user who asks may allow it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -110,6 +113,10 @@ impl Shown {
             AskKind::Question => format!("{persona} asks:\n"),
         };
         text.push_str(&quoted(if self.kind == AskKind::Review { &self.title } else { &self.summary }));
+        for (number, choice) in (1..).zip(&self.choices) {
+            text.push('\n');
+            text.push_str(&quoted(&format!("  {number}  {}", visible_line(choice))));
+        }
         if self.kind == AskKind::Approval && !self.why.is_empty() {
             text.push_str(&format!("\nasked because {}", visible_line(&self.why)));
         }
@@ -215,11 +222,17 @@ impl Shown {
             "cancel" => Answer::Cancel,
             "yes" => Answer::Yes,
             "no" => Answer::No,
-            "answer" => Answer::Text { text: needed(text)? },
+            "answer" => Answer::Text { text: self.chosen(needed(text)?) },
             _ => return Err(invalid(format!("`{}` is no answer", visible(word)))),
         };
         self.check(&answer)?;
         Ok(answer)
+    }
+
+    /// The choice that a number stands for; whatever else was written stands for itself.
+    fn chosen(&self, text: String) -> String {
+        let number = text.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        number.and_then(|number| self.choices.get(number)).cloned().unwrap_or(text)
     }
 
     /// Whether what was asked can be answered so.
@@ -321,6 +334,7 @@ mod tests {
             kinds: ArgumentKinds::default(),
             editable: true,
             wanted: None,
+            choices: Vec::new(),
             round: 1,
             second_person: false,
         };

@@ -38,7 +38,11 @@ fn next_line(stdin: &std::io::Stdin) -> Option<usize> {
     read(stdin, &mut [0; 4096]).ok()
 }
 
+/// The character code of a key that does nothing (`_POSIX_VDISABLE`).
+const NO_KEY: u8 = 0;
+
 /// The terminal gives each key as it is typed, and does not show it, until this is dropped. What was typed before is forgotten.
+/// Ctrl-Z is a key without a meaning: a process that it stopped would leave the terminal so.
 pub struct SingleKeys(Termios);
 
 impl SingleKeys {
@@ -50,6 +54,7 @@ impl SingleKeys {
         single.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         single.special_codes[SpecialCodeIndex::VMIN] = 1;
         single.special_codes[SpecialCodeIndex::VTIME] = 0;
+        single.special_codes[SpecialCodeIndex::VSUSP] = NO_KEY;
         tcsetattr(stdin.as_fd(), OptionalActions::Flush, &single).ok()?;
         Some(Self(before))
     }

@@ -9,15 +9,15 @@ use anyhow::Context;
 use serde_json::json;
 use toolhost_contract::workspace::Executor;
 use toolhost_contract::{quoted, visible_json};
-use toolhost_host::{Decision, EditRules, PERMIT_LIVES_MS_DEFAULT, Presented, Shown, Standing, ask_id, ask_number};
-use toolhost_store::{Ask, AskPage, AskState, AskSummary};
+use toolhost_host::{Decision, EditRules, PERMIT_LIVES_MS_DEFAULT, Shown, Standing, ask_id, ask_number};
+use toolhost_store::{Ask, AskKind, AskPage, AskState, AskSummary};
 
-use crate::asks::{ended, state, word};
+use crate::asks::{came, decided, edited_arguments, ended, state};
 use crate::attention::AttentionFlags;
 use crate::hosting::key_of;
 use crate::selection::{Column, Selection};
 use crate::settings::Settings;
-use crate::terminal::{self, Terminal};
+use crate::terminal::{self, Asked, Terminal};
 use crate::webhook::{self, Notifying, Watched};
 use crate::wire::Answers;
 use crate::{EXIT_FAILED, Usage, print, projects, wire};
@@ -193,6 +193,13 @@ async fn show(answers: &Answers, number: i64, all: bool, json: bool) -> anyhow::
             }
             _ => text.push_str(&print::asked(&shown.whole())),
         }
+        if let Some(arguments) = edited_arguments(&ask) {
+            let arguments = print::asked(&quoted(&arguments));
+            text.push_str(&format!("\n\nallowed with these arguments instead:\n{arguments}"));
+        }
+        if let Some(came) = came(&ask) {
+            text.push_str(&format!("\n\n{came}"));
+        }
         if let Some(rule) = shown.rule_text().filter(|_| ask.state == AskState::Open) {
             let rule = print::asked(&quoted(&rule));
             text.push_str(&format!("\n\n`--allow --rule` would allow:\n{rule}"));
@@ -338,9 +345,21 @@ async fn decide_all(answers: &Answers, decide: &Decide, settings: &Settings) -> 
     for (n, number) in numbers.into_iter().enumerate() {
         let place = (count > 1).then_some((n + 1, count));
         match decide_one(answers, decide, said.as_ref(), &terminal, (number, place)).await {
-            Ok(None) => print::aside(format_args!("{} stays open", ask_id(number))),
-            Ok(Some(ask)) if settings.json => told.push(json!({ "id": ask_id(number), "answer": ask.answer })),
-            Ok(Some(ask)) => print::line(format_args!("{}: {}", ask_id(number), word(&ask))),
+            Ok(Came::Open) => print::aside(format_args!("{} stays open", ask_id(number))),
+            Ok(Came::Left) => {
+                let left = count - n;
+                let verb = if left == 1 { "stays" } else { "stay" };
+                print::aside(format_args!("{} {verb} open", print::count(left, "question")));
+                break;
+            }
+            Ok(Came::Decided(ask)) if settings.json => told.push(json!({ "id": ask_id(number), "answer": ask.answer })),
+            Ok(Came::Decided(ask)) => {
+                print::line(decided(&ask));
+                if matches!(ask.kind, AskKind::Approval) {
+                    let see = format_args!("what came of it: toolhost review show {}", ask_id(number));
+                    print::aside(print::paint(print::DIM, see));
+                }
+            }
             // What was said wrong is wrong for all of them.
             Err(error) if error.is::<Usage>() => return Err(error),
             Err(error) => {
@@ -364,13 +383,21 @@ async fn terminal(answers: &Answers, settings: &Settings) -> Terminal {
     Terminal::new(answers.person.clone(), answers.queue.clone(), rules)
 }
 
+/// What came of one of the asks that a person decides.
+enum Came {
+    Decided(Box<Ask>),
+    Open,
+    /// The person leaves this one and those behind it open.
+    Left,
+}
+
 async fn decide_one(
     answers: &Answers,
     decide: &Decide,
     said: Option<&(&'static str, Option<String>)>,
     terminal: &Terminal,
     (number, place): (i64, Option<(usize, usize)>),
-) -> anyhow::Result<Option<Ask>> {
+) -> anyhow::Result<Came> {
     let (ask, shown) = answers.queue.get(answers.person.project_id, number).await?;
     if let Some(ended) = ended(&ask) {
         anyhow::bail!(ended);
@@ -387,11 +414,12 @@ async fn decide_one(
             return Err(Usage::error(format!("say the answer: {}", words.join(", "))));
         }
         None => match terminal.ask(&ask, &shown, place).await {
-            Presented::Decided(decision) => decision,
-            Presented::Gone => return Ok(None),
+            Asked::Decided(decision) => decision,
+            Asked::Later => return Ok(Came::Open),
+            Asked::Leave => return Ok(Came::Left),
         },
     };
-    Ok(Some(answers.queue.decide(&answers.person, number, decision, "cli").await?))
+    Ok(Came::Decided(Box::new(answers.queue.decide(&answers.person, number, decision, "cli").await?)))
 }
 
 /// The project of the watch, as the webhook names it.
@@ -408,7 +436,7 @@ async fn watch(answers: &Answers, attention: AttentionFlags, settings: &Settings
     if ask_here {
         print::aside(print::paint(
             print::DIM,
-            "waiting for what comes; one key is an answer, and Ctrl-C ends the watch",
+            "waiting for what comes; one key is an answer, ? says which, and q or Ctrl-C ends the watch",
         ));
     }
     // What was shown once and left for later is not shown again.
@@ -442,10 +470,13 @@ async fn watch(answers: &Answers, attention: AttentionFlags, settings: &Settings
                 }
                 () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
             };
-            if let Presented::Decided(decision) = presented {
+            if matches!(presented, Asked::Leave) {
+                return Ok(ExitCode::SUCCESS);
+            }
+            if let Asked::Decided(decision) = presented {
                 match answers.queue.decide(&answers.person, ask.number, decision, "cli").await {
                     Ok(ask) => {
-                        print::note(format_args!("{}: {}", ask_id(ask.number), word(&ask)));
+                        print::note(decided(&ask));
                         followed.push(ask.number);
                     }
                     Err(error) => print::failure(&error.into()),
@@ -468,7 +499,7 @@ async fn tell_what_came(answers: &Answers, followed: &mut Vec<i64>) -> anyhow::R
     for number in followed.drain(..) {
         let Some(ask) = answers.queue.asks().get(answers.person.project_id, number).await? else { continue };
         let is_over = matches!(ask.state, AskState::Withdrawn | AskState::Expired);
-        match ask.outcome.as_ref().map(came) {
+        match came(&ask) {
             Some(came) => print::aside(format_args!("{}: {came}", ask_id(number))),
             None if is_over => print::aside(format_args!("{}: {}", ask_id(number), ended(&ask).unwrap_or_default())),
             None => left.push(number),
@@ -476,18 +507,6 @@ async fn tell_what_came(answers: &Answers, followed: &mut Vec<i64>) -> anyhow::R
     }
     *followed = left;
     Ok(())
-}
-
-/// What a call came to that a person has allowed.
-fn came(outcome: &serde_json::Value) -> String {
-    if outcome["ok"] == true {
-        return match outcome.pointer("/data/exitCode").and_then(serde_json::Value::as_i64) {
-            Some(code) if code != 0 => print::paint(print::BAD, format_args!("the command ran and ended with {code}")),
-            _ => print::paint(print::GOOD, "the call ran and succeeded"),
-        };
-    }
-    let message = outcome.pointer("/error/message").and_then(serde_json::Value::as_str).unwrap_or("it says no reason");
-    print::paint(print::BAD, format_args!("the call failed: {}", print::visible_line(message)))
 }
 
 /// Returns when the ask is no longer open.

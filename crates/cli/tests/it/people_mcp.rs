@@ -109,10 +109,15 @@ async fn the_form_shows_the_effect_and_a_yes_runs_the_call_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn edited_arguments_run_instead_of_those_that_were_asked_for() {
     let workspace = TempWorkspace::new();
-    let mut host = able(&asking(&workspace), Era::Session).await;
+    let program = asking(&workspace);
+    let mut host = able(&program, Era::Session).await;
     let form = accept(json!({ "decision": "edit", "text": mark("edited").to_string() }));
     let outcome = answered(&mut host, "bash", mark("asked"), form).await;
     assert_eq!((&outcome["ok"], lines(&workspace)), (&json!(true), vec!["edited".to_owned()]), "{outcome}");
+    let shown = program.run(&["review", "show", "ask-1"]).stdout;
+    let (before, after) = shown.split_once("allowed with these arguments instead:").unwrap();
+    assert!(before.contains("asked") && after.contains("edited"), "{shown}");
+    assert!(after.ends_with("the call ran and succeeded\n"), "{shown}");
     // What a person types passes the same checks as what a model sends, and a slip does not stand in the way for good.
     for text in [r#"{"command":5}"#, r#"{"command":"ls","more":1}"#, "[]"] {
         let form = accept(json!({ "decision": "edit", "text": text }));

@@ -66,15 +66,15 @@ fn each_key_of_the_watch_is_the_answer_that_its_menu_names() {
     let mut person = Typist::of(&program, &["review", "watch"]);
     let menu = "[a]llow  allow by [r]ule  [e]dit arguments  [d]eny COMMENT  [l]ater";
     for (command, keys, shown, state, answer) in [
-        ("echo one", "a\n", "allow", "answered", json!({ "say": "allow" })),
-        ("echo two", "d not now\n", "deny", "answered", json!({ "say": "deny", "comment": "not now" })),
-        ("echo three", "n\n", "deny", "answered", json!({ "say": "deny" })),
+        ("echo one", "a\n", "is allowed", "answered", json!({ "say": "allow" })),
+        ("echo two", "d not now\n", "is denied", "answered", json!({ "say": "deny", "comment": "not now" })),
+        ("echo three", "n\n", "is denied", "answered", json!({ "say": "deny" })),
         // What is no key is no answer, and neither is nothing.
-        ("echo four", "x\n\nY\n", "allow", "answered", json!({ "say": "allow" })),
+        ("echo four", "x\n\nY\n", "is allowed", "answered", json!({ "say": "allow" })),
         (
             "echo five",
             "e {\"command\": \"echo edited\"}\n",
-            "allow edited",
+            "is allowed with your arguments",
             "answered",
             json!({ "say": "allow_edited" }),
         ),
@@ -83,7 +83,7 @@ fn each_key_of_the_watch_is_the_answer_that_its_menu_names() {
         person.sees(&format!("approval needed {id}"));
         person.sees(menu);
         person.types(keys);
-        person.sees(&format!("{id}: {shown}"));
+        person.sees(&format!("{id} {shown}"));
         let (is, said) = ended(&program, &id);
         assert_eq!(is, state, "{command}: {said}");
         for (field, value) in answer.as_object().unwrap() {
@@ -108,7 +108,7 @@ fn each_key_of_the_watch_is_the_answer_that_its_menu_names() {
     person.types("r\n");
     person.sees("allow this for 8 hours?");
     person.types("y\n");
-    person.sees(&format!("{by_rule}: allow"));
+    person.sees(&format!("{by_rule} is allowed"));
     let rules = program.run(&["--json", "approvals", "list"]).json();
     assert_eq!(rules.as_array().map(Vec::len), Some(1), "{rules}");
     person.types("\u{3}");
@@ -125,8 +125,15 @@ fn one_key_answers_the_watch_which_counts_what_waits_and_tells_what_came_of_it()
     let menu = "[l]ater";
     person.sees(&format!("approval needed {first} · 1 of 2 · asked "));
     person.sees(menu);
+    // Each key is explained, and the one that would stop the program does nothing.
+    person.types("?");
+    person.sees("  a  allow this one call");
+    person.sees("  q  leave it open, and ask nothing more here");
+    person.sees(menu);
+    person.types("\u{1a}");
+    person.sees(menu);
     person.types("a");
-    person.sees(&format!("{first}: allow"));
+    person.sees(&format!("{first} is allowed"));
     // What was typed before a question stood there is no answer to it.
     person.types("a");
     person.sees(&format!("approval needed {second} · 2 of 2 · asked "));
@@ -134,7 +141,7 @@ fn one_key_answers_the_watch_which_counts_what_waits_and_tells_what_came_of_it()
     person.types("d");
     person.sees("comment for the agent");
     person.types("not yet\n");
-    person.sees(&format!("{second}: deny"));
+    person.sees(&format!("{second} is denied"));
     let (state, said) = ended(&program, &second);
     assert_eq!((state, &said["comment"]), (json!("answered"), &json!("not yet")));
     let ran = program.run(&["call", "bash", &json!({ "command": "echo one; exit 3" }).to_string()]);

@@ -205,6 +205,11 @@ async fn what_an_agent_writes_into_the_project_s_policy_changes_nothing_while_it
     assert!(!workspace.has("locked.txt"));
 }
 
+/// A question with answers to choose from.
+fn choices(question: &str) -> Value {
+    json!({ "question": question, "choices": ["Postgre\u{1b}SQL", "SQLite"] })
+}
+
 /// Rules: 002.29.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_agent_at_work_can_ask_a_person_and_is_told_the_answer() {
@@ -216,12 +221,20 @@ async fn every_agent_at_work_can_ask_a_person_and_is_told_the_answer() {
         let mut host = McpProcess::open(&program, &["--profile", profile], Era::Session).await;
         for (tool, arguments, answer, field, told) in [
             ("human_ask", json!({ "question": "Which port?" }), "--answer=8080", "answer", "8080"),
+            // A number stands for a choice, and other words for themselves.
+            ("human_ask", choices("Which?"), "--answer=2", "answer", "SQLite"),
+            ("human_ask", choices("And if not?"), "--answer=Neither", "answer", "Neither"),
+            ("human_ask", choices("Or a third?"), "--answer=3", "answer", "3"),
             ("review_file", json!({ "path": "plan.md" }), "--edit=# My plan", "content", "# My plan"),
             ("review_content", json!({ "title": "x", "content": "y" }), "--pass", "status", "pass"),
         ] {
             let asked = host.call(tool, arguments).await["structuredContent"].clone();
             let id = asked["data"]["approvalId"].as_str().map(str::to_owned).unwrap_or_default();
             assert!(id.starts_with("ask-"), "{profile} {tool}: {asked}");
+            if asked["data"]["status"] == "pending_answer" && tool == "human_ask" && told != "8080" {
+                let shown = program.run(&["review", "show", &id]).stdout;
+                assert!(shown.contains("\n|   1  Postgre\\u{1b}SQL\n|   2  SQLite\n"), "{shown}");
+            }
             let ran = program.run(&["review", "decide", &id, answer]);
             assert_eq!(ran.code, Some(0), "{ran:?}");
             let waited = host.call("approval_wait", json!({ "approvalId": id, "timeoutMs": 50 })).await;

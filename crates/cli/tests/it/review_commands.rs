@@ -106,7 +106,7 @@ fn at_the_keyboard_a_review_is_listed_shown_and_answered() {
     assert!(all.contains("used: feedback, by local"), "{all}");
     let second = program.run(&["--json", "call", "review.content", &ask.replace("# Todo", "# Better")]);
     assert_eq!(second.json()["data"]["approvalId"], "ask-2", "{second:?}");
-    assert!(program.run(&["review", "decide", "--everything", "--pass"]).stdout.contains("ask-2: pass"));
+    assert!(program.run(&["review", "decide", "--everything", "--pass"]).stdout.contains("ask-2 is answered: pass"));
     let told = program.run(&["--json", "call", "approval.wait", &wait.replace("ask-1", "ask-2")]).json();
     assert_eq!(told["data"]["outcome"]["data"]["round"], 2, "{told}");
     assert_eq!(program.run(&["audit", "verify"]).code, Some(0));

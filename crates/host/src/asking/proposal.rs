@@ -207,6 +207,7 @@ pub(crate) fn blank(call: &Call, tool: &Registered) -> Shown {
         editable: tool.info.facts.approval != Approval::Always,
         wanted: None,
         round: 1,
+        choices: Vec::new(),
         second_person: false,
     }
 }

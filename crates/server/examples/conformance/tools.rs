@@ -149,6 +149,7 @@ async fn ask(ctx: &Ctx<'_>, title: &str) -> Result<Asked, ToolError> {
         subject: format!("{}:{title}", ctx.call.tool),
         title: title.to_owned(),
         text: String::new(),
+        choices: Vec::new(),
     };
     ctx.people.ask(&question).await
 }

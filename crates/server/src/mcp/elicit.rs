@@ -363,7 +363,7 @@ async fn form(queue: &Queue, person: &Person, ask: &Ask, shown: &Shown) -> Optio
             message.push_str(&arguments);
         }
     }
-    let schema = json!({
+    let mut schema = json!({
         "type": "object",
         "properties": {
             "decision": { "type": "string", "title": "Decision", "enum": answers },
@@ -371,6 +371,13 @@ async fn form(queue: &Queue, person: &Person, ask: &Ask, shown: &Shown) -> Optio
         },
         "required": ["decision"],
     });
+    if !shown.choices.is_empty() {
+        let choices: Vec<String> = shown.choices.iter().map(|choice| visible_line(choice)).collect();
+        let numbers: Vec<String> = (1..=choices.len()).map(|number| number.to_string()).collect();
+        let choice = json!({ "type": "string", "title": "Answer", "enum": numbers, "enumNames": choices });
+        schema["properties"]["choice"] = choice;
+        schema["properties"]["text"]["description"] = "Another answer, where none of these is right".into();
+    }
     let requested_schema: ElicitationSchema = serde_json::from_value(schema).ok()?;
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
@@ -384,7 +391,9 @@ fn decision(shown: &Shown, result: ElicitResult) -> Option<Decision> {
     let answer = match result.action {
         ElicitationAction::Accept => {
             let content = result.content.unwrap_or_default();
-            let text = content.get("text").and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+            let field = |name: &str| content.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+            let choice = field("choice").filter(|_| !shown.choices.is_empty());
+            let text = field("text").or(choice).map(str::to_owned);
             let word = content.get("decision").and_then(Value::as_str).unwrap_or_default();
             shown.answer(word, text).unwrap_or_else(|_| no())
         }

@@ -88,6 +88,34 @@ async fn whoever_has_decided_is_asked_the_next_question() {
 }
 
 #[tokio::test]
+async fn a_question_with_choices_is_answered_with_one_or_with_other_words() {
+    let (rig, token) = asking(&[]).await;
+    let ask = |question: &str| json!({ "name": "human_ask", "arguments": { "question": question, "choices": ["PostgreSQL", "SQLite"] } });
+    for (question, content, told) in [
+        ("one", json!({ "decision": "answer", "choice": "2" }), "SQLite"),
+        ("two", json!({ "decision": "answer", "choice": "1", "text": "Neither" }), "Neither"),
+        ("three", json!({ "decision": "answer", "choice": "7" }), "7"),
+    ] {
+        let form = asked(&rig, &token, "tools/call", ask(question)).await;
+        let schema = &form["inputRequests"]["decision"]["params"]["requestedSchema"]["properties"]["choice"];
+        assert_eq!(
+            (&schema["enum"], &schema["enumNames"]),
+            (&json!(["1", "2"]), &json!(["PostgreSQL", "SQLite"])),
+            "{form}"
+        );
+        let done = asked(&rig, &token, "tools/call", again(ask(question), &form, content)).await;
+        assert_eq!(done["structuredContent"]["data"]["answer"], told, "{done}");
+    }
+    // Words alone have no choice.
+    let form =
+        asked(&rig, &token, "tools/call", json!({ "name": "human_ask", "arguments": { "question": "four" } })).await;
+    assert!(form["inputRequests"]["decision"]["params"]["requestedSchema"]["properties"]["choice"].is_null(), "{form}");
+    let both = json!({ "name": "human_ask", "arguments": { "question": "five", "kind": "yes_no", "choices": ["a"] } });
+    let wrong = asked(&rig, &token, "tools/call", both).await;
+    assert_eq!(wrong["structuredContent"]["error"]["kind"], "validation", "{wrong}");
+}
+
+#[tokio::test]
 async fn what_comes_back_without_the_form_is_asked_again() {
     let (rig, token) = asking(&["file.write"]).await;
     let first = asked(&rig, &token, "tools/call", write()).await;

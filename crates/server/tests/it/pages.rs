@@ -381,6 +381,55 @@ async fn an_answer_that_no_call_used_is_told_as_one_and_not_as_silence() {
 }
 
 #[tokio::test]
+async fn a_question_of_several_lines_is_shown_line_by_line() {
+    let (rig, token, ask) = asked(json!({ "path": "a.txt", "content": "x" })).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let of_approval = browser.get(&format!("/asks/p0/{ask}")).await.body;
+    assert!(!of_approval.contains("aria-label=\"The question\""), "{of_approval}");
+    let long = "word ".repeat(60);
+    for (question, heading, lines) in [
+        ("One line?", "<h1>One line?</h1>", vec![]),
+        (
+            "Which one?\n1. <b>this</b>\n2. that",
+            "<h1>Which one?</h1>",
+            vec!["Which one?", "1. &#60;b&#62;this&#60;/b&#62;", "2. that"],
+        ),
+        (&*long, "…</h1>", vec![long.trim()]),
+    ] {
+        let waits = rig.call(&token, "human.ask", json!({ "question": question })).await.json();
+        let id = waits["data"]["approvalId"].as_str().unwrap();
+        let page = browser.get(&format!("/asks/p0/{id}")).await.body;
+        assert!(page.contains(heading), "{page}");
+        assert_eq!(page.contains("aria-label=\"The question\""), !lines.is_empty(), "{page}");
+        for line in lines {
+            assert!(page.contains(&format!("<code>{line}\n</code>")), "{line}: {page}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_choice_of_a_question_is_a_button() {
+    let (rig, token, _) = asked(json!({ "path": "a.txt", "content": "x" })).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    for (question, typed, told) in [
+        ("one", [("choice", "2"), ("text", "")], "SQLite"),
+        ("two", [("decision", "answer"), ("text", "Neither")], "Neither"),
+    ] {
+        let arguments = json!({ "question": question, "choices": ["<b>Postgres</b>", "SQLite"] });
+        let waits = rig.call(&token, "human.ask", arguments).await.json();
+        let path = format!("/asks/p0/{}", waits["data"]["approvalId"].as_str().unwrap());
+        let page = browser.get(&path).await;
+        let button = "<button name=\"choice\" value=\"1\">&#60;b&#62;Postgres&#60;/b&#62;</button>";
+        assert!(page.body.contains(button) && page.body.contains("Another answer"), "{page:?}");
+        let digest = digest(&page);
+        let fields: Vec<_> = typed.into_iter().chain([("digest", &*digest), ("part", "1")]).collect();
+        let done = browser.post(&path, &form(&fields)).await;
+        assert_eq!(done.status, 303, "{done:?}");
+        assert!(browser.get(&path).await.body.contains(told), "{question}");
+    }
+}
+
+#[tokio::test]
 async fn a_no_needs_a_reason_and_what_was_typed_is_kept() {
     let (rig, token, ask) = asked(json!({ "path": "asked.txt", "content": "x" })).await;
     let browser = Browser::signed_in(&rig, USER_NAME).await;

@@ -17,6 +17,10 @@ pub(crate) struct Input {
     /// What kind of answer it takes.
     #[serde(default)]
     kind: Kind,
+    /// Answers to choose from, such as ["PostgreSQL", "SQLite"]. The person may also write another.
+    #[serde(default)]
+    #[schemars(length(max = 9), inner(length(min = 1, max = 200)))]
+    choices: Vec<String>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
@@ -34,7 +38,7 @@ enum Kind {
 pub(crate) struct Output {
     /// `answered`, or `pending_answer` while nobody has.
     status: String,
-    /// `yes`, `no`, or the text.
+    /// `yes`, `no`, the choice, or the text.
     answer: Option<String>,
     by: Option<String>,
     /// `pending_answer`: `approval.wait` takes this.
@@ -72,11 +76,15 @@ impl Tool for Ask {
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
         let wanted = match input.kind {
+            Kind::YesNo if !input.choices.is_empty() => {
+                return Err(ToolError::new(ErrorKind::Validation, "a question of yes or no has no `choices`")
+                    .hint("leave `kind` out, or `choices`"));
+            }
             Kind::Text => Wanted::Text,
             Kind::YesNo => Wanted::YesOrNo,
         };
         let subject = format!("question:{}", input.question);
-        let question = Question { wanted, subject, title: input.question, text: String::new() };
+        let question = Question { wanted, subject, title: input.question, text: String::new(), choices: input.choices };
         let mut output =
             Output { status: "answered".to_owned(), answer: None, by: None, approval_id: None, expires_at: None };
         match ctx.people.ask(&question).await? {

@@ -48,7 +48,7 @@ async fn ask(ctx: &Ctx<'_>, subject: Subject<'_>) -> Result<Output, ToolError> {
         Some(prompt) => format!("{}: {prompt}", subject.title),
         None => subject.title.to_owned(),
     };
-    let question = Question { wanted, subject: subject.key, title, text: subject.text.to_owned() };
+    let question = Question { wanted, subject: subject.key, title, text: subject.text.to_owned(), choices: Vec::new() };
     let mut output = Output {
         status: String::new(),
         round: None,

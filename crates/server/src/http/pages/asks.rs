@@ -22,6 +22,7 @@ use super::super::{envelope, told};
 use super::markdown::Markdown;
 use super::marks::{mark, without_marks};
 use super::past::Past;
+use super::question::{choices, heading, kind_word, question_lines};
 use super::route::{Made, Route, Wanted};
 use super::split::{SPLIT, Split, Splitter};
 use super::visitor::{Membership, PLACE, Visitor, heard_of_all};
@@ -138,6 +139,10 @@ struct AskPage<'a> {
     project_href: String,
     heading: &'static str,
     summary: String,
+    /// A question that is longer than a line.
+    question: Vec<String>,
+    /// Answers that can be chosen.
+    choices: Vec<String>,
     who: String,
     profile: String,
     why: String,
@@ -301,14 +306,6 @@ pub(super) fn field(membership: &Membership, id: &str) -> String {
     format!("{FIELD}{}/{id}", membership.project.key)
 }
 
-fn kind_word(kind: AskKind) -> &'static str {
-    match kind {
-        AskKind::Approval => "Approval",
-        AskKind::Review => "Review",
-        AskKind::Question => "Question",
-    }
-}
-
 fn kind_noun(kind: AskKind) -> &'static str {
     match kind {
         AskKind::Approval => "approval",
@@ -440,9 +437,9 @@ async fn ask_page<'a>(
         project: &membership.project.name,
         project_href: membership.path("sessions"),
         heading: kind_word(shown.kind),
-        summary: visible_line(
-            &if shown.kind == AskKind::Review { &shown.title } else { &shown.summary }.replace('\n', " "),
-        ),
+        summary: heading(shown),
+        question: question_lines(shown),
+        choices: choices(shown),
         who: visible_line(&shown.persona),
         profile: visible_line(&shown.profile),
         why: visible_line(&shown.why),
@@ -650,9 +647,13 @@ async fn decide(
     let (ask, shown) = found(membership, id).await?;
     let field = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
     // One button allows the call and its like: it is the rule's.
-    let word = if field("rule") == "on" && field("decision").is_empty() { "allow" } else { field("decision") };
-    // Browsers send each line's end as two characters.
-    let text = field("text").replace("\r\n", "\n");
+    let word = match field("decision") {
+        "" if field("rule") == "on" => "allow",
+        "" if !field("choice").is_empty() => "answer",
+        word => word,
+    };
+    // A button is an answer by itself. Browsers send each line's end as two characters.
+    let text = if field("choice").is_empty() { field("text") } else { field("choice") }.replace("\r\n", "\n");
     if !field("line").is_empty() {
         return about_line(visitor, membership, (&ask, &shown), (&text, &field)).await;
     }

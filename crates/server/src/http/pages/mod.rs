@@ -26,6 +26,7 @@ mod plan;
 mod plan_new;
 mod policy;
 mod projects;
+mod question;
 mod record;
 mod route;
 mod routes;
