@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::{ErrorCode, ErrorKind};
+use crate::error::{ErrorCode, ErrorKind, ToolError};
 use crate::ids::CallId;
 
 /// What stands in an answer where a secret stood.
@@ -68,6 +68,13 @@ pub struct OutcomeError {
     pub hint: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub details: Option<Value>,
+}
+
+/// What a call was refused with, for whoever made it on behalf of somebody.
+impl From<OutcomeError> for ToolError {
+    fn from(OutcomeError { code, kind, message, hint, details }: OutcomeError) -> Self {
+        Self { code, hint, details, ..Self::new(kind, message) }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use toolhost_agent::ModelError;
 use toolhost_agent::start::StartError;
 use toolhost_builder::packages::PackageError;
-use toolhost_contract::{ErrorKind, JournalError, Outcome, OutcomeError, ToolError};
+use toolhost_contract::{ErrorKind, JournalError, Outcome, ToolError};
 use toolhost_records::RecordError;
 use toolhost_store::Role;
 
@@ -66,6 +66,13 @@ pub enum Error {
     TooFewTurns { id: String, turns: u32, asked: u32 },
     #[error("the message is empty")]
     EmptyMessage,
+    #[error("a session on the workflow package works with the package alone: name no files of the workspace for it")]
+    FilesOfPackage,
+    #[error("a session is given at most {most} files to begin with, not {asked}")]
+    TooManyFiles { most: usize, asked: usize },
+    /// One of the files that a session is to begin with.
+    #[error("one of the files for the session, `{file}`: {why}")]
+    SessionFile { file: String, why: String },
     #[error("the task that ran the session {id} ended early: {why}")]
     RunEnded { id: String, why: String },
     #[error("`{0}` is not the id of a change set, such as cs-3")]
@@ -136,6 +143,9 @@ impl Error {
                 | Self::SessionDone { .. }
                 | Self::TooFewTurns { .. }
                 | Self::EmptyMessage
+                | Self::FilesOfPackage
+                | Self::TooManyFiles { .. }
+                | Self::SessionFile { .. }
                 | Self::ChangeSetId(_)
                 | Self::ModelSpec(_)
                 | Self::Host(toolhost_host::Error::UnknownProfile { .. })
@@ -151,9 +161,7 @@ impl From<Error> for ToolError {
             Error::Record(error) => error.into(),
             Error::Store(error) => error.into(),
             Error::Call(outcome) => match outcome.error {
-                Some(OutcomeError { code, kind, message, hint, details }) => {
-                    Self { code, hint, details, ..Self::new(kind, message) }
-                }
+                Some(error) => error.into(),
                 None => Self::internal("a call failed without an error"),
             },
             Error::Start(error) => Self::new(ErrorKind::Validation, error.to_string()).code(error.code()),

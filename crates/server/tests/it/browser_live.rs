@@ -5,9 +5,12 @@ use toolhost_contract::Answer;
 use toolhost_host::{Decision, Person, ask_number};
 use toolhost_server::http::HttpLimits;
 use toolhost_store::{LoginLife, Role};
+use toolhost_testkit::sample::{FLOW, STEP, sample};
 use toolhost_testkit::{Browser, HttpStream, request};
 
 use crate::browser::{ask, ask_to_write, asking, browser, url};
+use crate::builder_pages::rig_with;
+use crate::pages::form;
 use crate::rig::{Rig, house};
 
 /// Another person of the project.
@@ -145,6 +148,26 @@ async fn focus_typed_text_and_opened_parts_stay_when_a_page_changes() {
     page.until("window.seen > 0").await;
     let state = "return [document.activeElement.id, document.querySelector('#text').value, document.querySelector('details').open]";
     assert_eq!(page.run(state).await, json!(["text", "because", true]), "{third}");
+}
+
+#[tokio::test]
+async fn a_talk_with_the_assistant_grows_while_somebody_looks_and_types() {
+    let rig = rig_with(sample()).await;
+    let person = crate::pages::Browser::signed_in(&rig, "local").await;
+    let asked = form(&[("name", &*format!("step:{FLOW}/{STEP}")), ("mode", "modify"), ("goal", "Check twice.")]);
+    let started = person.post("/projects/p0/builder/assistant", &asked).await;
+    let talk = started.header("location").unwrap().to_owned();
+    let Some(page) = browser(&rig, "local").await else { return };
+    page.open(&url(&rig, &talk)).await;
+    is_live(&page).await;
+    page.type_into("#text", "and the title").await;
+    let held = rig.houses[0].store.sessions().hold(rig.houses[0].project.id, "as-1").await.unwrap();
+    let reply = json!({ "responseType": "chat", "assistantSummary": "It is checked twice now." });
+    held.say("turn_0", json!({ "reply": { "text": reply.to_string() } })).await.unwrap();
+    page.until_says("It is checked twice now.").await;
+    assert_eq!(page.run("return document.querySelector('#text').value").await, "and the title");
+    assert!(!page.text().await.contains("This is as of now"), "only a page without script is");
+    held.release(toolhost_store::SessionState::Done, None).await.unwrap();
 }
 
 #[tokio::test]

@@ -225,8 +225,10 @@ async fn first_workflow(browser: &Browser<'_>) {
             ("instructions", "Write it."),
         ])
     };
-    for wrong in ["", "../x"] {
+    for (wrong, why) in [("", "This is needed."), ("../x", "An id has letters"), ("Release Notes", "An id has letters")]
+    {
         let refused = browser.post(&path, &fields(wrong)).await;
+        assert!(refused.body.contains(why) && refused.body.contains("id=\"step-error\""), "{wrong:?}: {refused:?}");
         assert!(refused.status == 400 && refused.body.contains("A letter: &#60;b&#62;plain"), "{wrong:?}: {refused:?}");
     }
     let open = shown(browser, &format!("{BUILDER}/changes")).await;
@@ -241,6 +243,98 @@ async fn first_workflow(browser: &Browser<'_>) {
     );
     let again = shown(browser, made.header("location").unwrap()).await;
     assert!(!again.contains("The change set is applied.</p>"), "it is said once: {again}");
+}
+
+/// Makes a decision behind a step, with the ways of a loop: one back, and one on.
+async fn decide_after(browser: &Browser<'_>, after: &str, (back, on): (&str, &str)) {
+    let path = format!("{BUILDER}/new/decision");
+    let fields = |next: &str, otherwise: &str| {
+        form(&[
+            ("workflow", "main"),
+            ("id", "is-it-whole"),
+            ("title", "Is it whole?"),
+            ("agent", "doctor"),
+            ("after", after),
+            ("label", "read"),
+            ("condition", "a <part> is missing"),
+            ("next", next),
+            ("otherwise", otherwise),
+            ("goal", "Nothing is missing."),
+            ("instructions", "Look for what is missing."),
+        ])
+    };
+    for (next, otherwise, field) in
+        [("", on, "next"), (back, "", "otherwise"), (back, back, "otherwise"), (back, "x", "otherwise")]
+    {
+        let wrong = browser.post(&path, &fields(next, otherwise)).await;
+        assert!(
+            wrong.status == 400 && wrong.body.contains(&format!("id=\"{field}-error\"")),
+            "{next} {otherwise}: {wrong:?}"
+        );
+    }
+    let made = browser.post(&path, &fields(back, on)).await;
+    assert_eq!(made.status, 303, "{made:?}");
+    apply(browser, made.header("location").unwrap()).await;
+    let page = shown(browser, &format!("{BUILDER}/object?name=step%3Amain%2Fis-it-whole")).await;
+    assert!(page.contains("decision") && page.contains("a &#60;part&#62; is missing"), "{page}");
+}
+
+#[tokio::test]
+async fn an_agent_is_edited_by_hand_on_what_was_read() {
+    let rig = rig_with(sample()).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let path = format!("{BUILDER}/agents/lead/edit");
+    let object = shown(&browser, &format!("{BUILDER}/object?name=agent%3Alead")).await;
+    assert!(object.contains(&format!("href=\"{path}\"")), "{object}");
+    let page = shown(&browser, &path).await;
+    let before = sample()["agents.json"].clone();
+    let before: serde_json::Value = serde_json::from_slice(&before).unwrap();
+    let lead = before["agents"].as_array().unwrap().iter().find(|agent| agent["id"] == "lead").unwrap();
+    let revision = hidden(&page, "revision");
+    let principles = match &lead["persona"]["principles"] {
+        serde_json::Value::String(text) => text.clone(),
+        list => list.as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect::<Vec<_>>().join("\r\n"),
+    };
+    let fields = |role: &str| {
+        form(&[
+            ("revision", &*revision),
+            ("name", lead["metadata"]["name"].as_str().unwrap()),
+            ("title", lead["metadata"]["title"].as_str().unwrap()),
+            ("icon", lead["metadata"]["icon"].as_str().unwrap()),
+            ("description", lead["metadata"]["description"].as_str().unwrap_or_default()),
+            ("role", role),
+            ("identity", lead["persona"]["identity"].as_str().unwrap()),
+            ("style", lead["persona"]["communication_style"].as_str().unwrap()),
+            ("principles", &*principles),
+        ])
+    };
+    let role = lead["persona"]["role"].as_str().unwrap();
+    let same = browser.post(&path, &fields(role)).await;
+    assert!(same.status == 400 && same.body.contains("Nothing is different"), "{same:?}");
+    let empty = browser.post(&path, &fields(" ")).await;
+    assert!(empty.status == 400 && empty.body.contains("id=\"role-error\""), "{empty:?}");
+    let made = browser.post(&path, &fields("Says <what> is done.")).await;
+    assert_eq!(made.status, 303, "{made:?}");
+    let set = made.header("location").unwrap();
+    let change = shown(&browser, set).await;
+    assert!(change.contains("Says &#60;what&#62; is done."), "{change}");
+    // A second change of the same places waits until the first is applied or given up.
+    let second = browser.post(&path, &fields("Another role.")).await;
+    assert!(
+        second.status == 409 && second.body.contains("cs-1") && second.body.contains("Another role."),
+        "{second:?}"
+    );
+    apply(&browser, set).await;
+    // What the form was filled from is no more: nothing is written over what came meanwhile.
+    let stale = browser.post(&path, &fields("Another role.")).await;
+    assert_eq!(stale.status, 303, "{stale:?}");
+    let clash = shown(&browser, stale.header("location").unwrap()).await;
+    assert!(clash.contains("Says &#60;what&#62; is done.") && clash.contains("Another role."), "{clash}");
+    assert!(!clash.contains("value=\"apply\""), "what clashes is not applied: {clash}");
+    let now = shown(&browser, &path).await;
+    assert!(now.contains("Says &#60;what&#62; is done.") && now.contains("name=\"icon\""), "{now}");
+    assert_eq!(browser.get(&format!("{BUILDER}/agents/nobody/edit")).await.status, 404);
+    assert_eq!(with_viewer(&rig).await.get(&path).await.status, 403);
 }
 
 #[tokio::test]
@@ -282,6 +376,7 @@ async fn a_package_is_begun_and_filled_by_hand_from_nothing() {
     let made = browser.post(&path, &step("send", "check", "")).await;
     assert_eq!(made.status, 303, "{made:?}");
     apply(&browser, made.header("location").unwrap()).await;
+    decide_after(&browser, "check", ("collect", "send")).await;
     let edge = form(&[("workflow", "main"), ("from", "collect"), ("to", "send"), ("label", "nothing to check")]);
     let made = browser.post(&format!("{BUILDER}/new/edge"), &edge).await;
     assert_eq!(made.status, 303, "{made:?}");
@@ -298,7 +393,7 @@ async fn a_package_is_begun_and_filled_by_hand_from_nothing() {
     assert_eq!(made.status, 303, "{made:?}");
     apply(&browser, made.header("location").unwrap()).await;
     let page = shown(&browser, BUILDER).await;
-    assert!(page.contains("3 nodes") && page.contains("3 agents"), "{page}");
+    assert!(page.contains("4 nodes") && page.contains("3 agents"), "{page}");
     let findings = shown(&browser, &format!("{BUILDER}/findings")).await;
     assert!(!findings.contains(">Error</span>"), "{findings}");
     let step = shown(&browser, &format!("{BUILDER}/object?name=step%3Amain%2Fcollect")).await;

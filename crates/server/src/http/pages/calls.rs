@@ -4,6 +4,7 @@ use serde_json::Value;
 use toolhost_contract::{ErrorKind, Outcome, ToolError};
 use toolhost_store::Role;
 
+use super::forms::{Field, complain};
 use super::visitor::{Membership, PLACE, Visitor};
 use crate::http::by_person::Doer;
 
@@ -39,12 +40,7 @@ impl Visitor<'_> {
     ) -> Result<Called, ToolError> {
         let Outcome { data, error, .. } = self.outcome(membership, tool, arguments).await;
         if let Some(error) = error {
-            let hint = error.hint;
-            let failed = ToolError::new(error.kind, error.message);
-            return Err(match hint {
-                Some(hint) => failed.hint(hint),
-                None => failed,
-            });
+            return Err(error.into());
         }
         let status = data.get("status").and_then(Value::as_str).unwrap_or_default();
         match data.get("approvalId").and_then(Value::as_str) {
@@ -74,6 +70,34 @@ pub(super) fn sentence(error: &ToolError) -> String {
     let hint = error.hint.as_ref().map(|hint| format!(" {hint}.")).unwrap_or_default();
     let message = format!("{}.{hint}", error.message.trim_end_matches('.'));
     super::marks::without_marks(&message)
+}
+
+/// Says what a call was refused for beside the fields that it is about. `false`: it is about something else, and is said above the form.
+pub(super) fn complain_about(fields: &mut [Field], error: &ToolError) -> bool {
+    let violations = error.details.as_ref().and_then(|details| details.get("violations")).and_then(Value::as_array);
+    if let Some(violations) = violations.filter(|violations| !violations.is_empty()) {
+        let name_of = |violation: &Value| {
+            let path = text(violation, "path").trim_start_matches('/').split('/').next().unwrap_or_default().to_owned();
+            fields.iter().find(|field| field.name == path).map(|field| (field.name, field.hint))
+        };
+        let Some(named) = violations.iter().map(name_of).collect::<Option<Vec<_>>>() else { return false };
+        for (violation, (name, hint)) in violations.iter().zip(named) {
+            let (expected, actual) = (text(violation, "expected"), text(violation, "actual"));
+            // A pattern is for programs; the field's own hint has an example.
+            let message = match expected.contains('^') && !hint.is_empty() {
+                true => format!("This is not written as it has to be. {hint}"),
+                false => format!("Expected {expected}, got {actual}."),
+            };
+            complain(fields, name, &super::marks::without_marks(&message));
+        }
+        return true;
+    }
+    let message = sentence(error);
+    let is_named = |field: &&Field| message.contains(&format!("`{}`", field.name));
+    match fields.iter().filter(is_named).map(|field| field.name).collect::<Vec<_>>()[..] {
+        [name] => complain(fields, name, &message),
+        _ => false,
+    }
 }
 
 /// Whether the person may change records.

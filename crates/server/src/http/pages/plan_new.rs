@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_records::RecordId;
 
-use super::calls::{Called, can_edit, sentence, text};
+use super::calls::{Called, can_edit, complain_about, sentence, text};
 use super::done::Done;
 use super::forms::{Field, Shape, choice, complain, filled};
 use super::record::{EditPage, address};
@@ -170,17 +170,8 @@ fn new(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             Ok(Called::Waits(address)) => Ok(see(&address)),
             Err(error) if error.kind == ErrorKind::Internal => Err(error),
             Err(error) => {
-                let message = sentence(&error);
-                let named: Vec<&str> = fields
-                    .iter()
-                    .map(|field| field.name)
-                    .filter(|name| message.contains(&format!("`{name}`")))
-                    .collect();
-                let is_beside = match named[..] {
-                    [name] => complain(&mut fields, name, &message),
-                    _ => false,
-                };
-                let error_all = (!is_beside).then_some(message);
+                let is_beside = complain_about(&mut fields, &error);
+                let error_all = (!is_beside).then(|| sentence(&error));
                 Ok(shown(&visitor, &membership, kind, envelope::status(&error), fields, error_all))
             }
         }

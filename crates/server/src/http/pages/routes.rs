@@ -71,6 +71,7 @@ const ROUTES: &[&[Route]] = &[
     builder::CHANGE_ROUTES,
     builder::ASSISTANT_ROUTES,
     builder::EDIT_ROUTES,
+    builder::AGENT_ROUTES,
     builder::NEW_ROUTES,
     terminals::ROUTES,
 ];

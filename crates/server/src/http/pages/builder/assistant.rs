@@ -140,6 +140,7 @@ async fn started(
         persona: None,
         model: Some(field("model").to_owned()).filter(|model| !model.is_empty()),
         ticket: None,
+        files: Vec::new(),
         target: Some(target),
         origin: None,
     };
@@ -319,6 +320,9 @@ async fn tell(visitor: &Visitor<'_>, membership: &Membership, id: &str, text: &s
     work(membership)?.go_on(&visitor.login.user, id, Some(text.to_owned())).await.map(drop)
 }
 
+/// What a talk hears of: steps and states of sessions, what they ask, and change sets.
+const LIVE: &str = "sessions asks builder";
+
 async fn chat_page(
     visitor: &Visitor<'_>,
     membership: &Membership,
@@ -343,7 +347,8 @@ async fn chat_page(
     Ok(page(
         status,
         &ChatPage {
-            place: place(visitor, membership),
+            // What somebody typed, and was refused, stays where it is.
+            place: Place { live: if error.is_none() { LIVE } else { "" }, ..place(visitor, membership) },
             title: visible_line(&row.title.replace('\n', " ")),
             address,
             session: membership.path(&format!("sessions/{}", encoded(id))),

@@ -152,13 +152,17 @@ async fn stage_text(
 }
 
 /// Stages one operation in the person's name; answers the id of the set.
-async fn stage(
+pub(super) async fn stage(
     visitor: &Visitor<'_>,
     membership: &Membership,
     (kind, target, payload): (&str, Value, Value),
     (revision, reason): (&str, &str),
 ) -> Result<String, ToolError> {
-    let field = if kind == "asset" { "assetsRevision" } else { "workflowRevision" };
+    let field = match kind {
+        "asset" => "assetsRevision",
+        "agent" => "agentsRevision",
+        _ => "workflowRevision",
+    };
     let reason = if reason.trim().is_empty() { "edited by hand" } else { reason };
     let set = json!({
         "schemaVersion": "1.1",

@@ -1,5 +1,6 @@
 //! The builder: the workflow package of a project, what agents propose to change in it, and the assistant beside it.
 
+mod agent;
 mod assistant;
 mod change;
 mod changes;
@@ -11,6 +12,7 @@ mod package;
 mod picture;
 mod text;
 
+pub(super) use agent::ROUTES as AGENT_ROUTES;
 pub(super) use assistant::ROUTES as ASSISTANT_ROUTES;
 pub(super) use change::ROUTES as CHANGE_ROUTES;
 pub(super) use changes::ROUTES as CHANGES_ROUTES;
@@ -66,12 +68,7 @@ async fn call(
     let outcome = visitor.outcome(membership, tool, arguments).await;
     match outcome.error {
         None => Ok(outcome.data),
-        Some(error) => Err(ToolError {
-            code: error.code,
-            hint: error.hint,
-            details: error.details,
-            ..ToolError::new(error.kind, error.message)
-        }),
+        Some(error) => Err(error.into()),
     }
 }
 

@@ -29,24 +29,27 @@ pub(in super::super) const ROUTES: &[Route] = &[
 ];
 
 /// What can be made by hand: as addresses write it, and its title.
-const KINDS: [(&str, &str); 4] = [
+const KINDS: [(&str, &str); 5] = [
     ("workflow", "Create a workflow"),
     ("step", "Create a step"),
+    ("decision", "Create a decision"),
     ("agent", "Create an agent"),
     ("edge", "Create an edge between steps"),
 ];
 
 #[derive(Template)]
 #[template(path = "builder/new.html")]
-struct NewPage<'a> {
-    place: Place<'a>,
-    title: &'static str,
-    action: String,
-    back: String,
-    error: Option<String>,
+pub(super) struct NewPage<'a> {
+    pub(super) place: Place<'a>,
+    pub(super) title: String,
+    pub(super) action: String,
+    pub(super) back: String,
+    pub(super) error: Option<String>,
     /// Whether a change set comes of it.
-    is_set: bool,
-    fields: Vec<Field>,
+    pub(super) is_set: bool,
+    /// What the form was filled from, where something is there already.
+    pub(super) revision: Option<String>,
+    pub(super) fields: Vec<Field>,
 }
 
 /// Begins an empty package, for an owner.
@@ -63,11 +66,12 @@ fn begin(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let shown = |status, fields, error| {
             let new = NewPage {
                 place: place(&visitor, &membership),
-                title: "Begin an empty package",
+                title: "Begin an empty package".to_owned(),
                 action: membership.path("builder/new"),
                 back: membership.path("builder"),
                 error,
                 is_set: false,
+                revision: None,
                 fields,
             };
             page(status, &new)
@@ -172,6 +176,23 @@ impl NewObject<'_> {
                 goal("Goal"),
                 instructions,
             ],
+            "decision" => vec![
+                Field::new("workflow", "Workflow", named(&workflows)).value(first),
+                id("Id of the decision"),
+                Field::new("title", "Title", Shape::Line).hint("Such as Is it long enough?"),
+                new_agent(),
+                Field::new("after", "Comes after", Shape::Offered(self.nodes()))
+                    .hint("The id of a step of the workflow."),
+                Field::new("label", "When", Shape::Line).hint("In which case it comes after that step.").value("done"),
+                Field::new("condition", "Condition", Shape::Line)
+                    .hint("What is looked at, such as: the text has more than 500 words."),
+                Field::new("next", "Leads to, where the condition is true", Shape::Offered(self.nodes()))
+                    .hint("The id of a step of the workflow."),
+                Field::new("otherwise", "Leads to otherwise", Shape::Offered(self.nodes()))
+                    .hint("The id of another step. One before this one makes a loop, which the decision can end."),
+                goal("Goal"),
+                instructions,
+            ],
             _ => vec![
                 Field::new("workflow", "Workflow", named(&workflows)).value(first),
                 Field::new("from", "From the step", Shape::Offered(self.nodes())),
@@ -195,11 +216,12 @@ impl NewObject<'_> {
     fn shown(&self, status: StatusCode, fields: Vec<Field>, error: Option<String>) -> Response<Body> {
         let new = NewPage {
             place: place(self.visitor, self.membership),
-            title: self.title,
+            title: self.title.to_owned(),
             action: self.membership.path(&format!("builder/new/{}", self.kind)),
             back: self.membership.path("builder"),
             error,
             is_set: true,
+            revision: None,
             fields,
         };
         page(status, &new)
@@ -210,7 +232,13 @@ impl NewObject<'_> {
         let missing: Vec<&'static str> = fields
             .iter()
             .filter(|field| {
-                field.value.trim().is_empty() && !matches!(field.name, "next" | "title" | "principles" | "style")
+                let may_be_empty = match field.name {
+                    "title" | "principles" | "style" => true,
+                    // A step may be the last one; a decision leads somewhere.
+                    "next" => self.kind == "step",
+                    _ => false,
+                };
+                field.value.trim().is_empty() && !may_be_empty
             })
             .map(|field| field.name)
             .collect();
@@ -224,7 +252,11 @@ impl NewObject<'_> {
             complain(&mut fields, name, why);
             return Ok(self.shown(StatusCode::BAD_REQUEST, fields, None));
         }
-        let kind = if self.kind == "edge" { "workflow" } else { self.kind };
+        let kind = match self.kind {
+            "edge" => "workflow",
+            "decision" => "step",
+            kind => kind,
+        };
         let set = json!({
             "schemaVersion": "1.1",
             "targetType": kind,
@@ -244,6 +276,12 @@ impl NewObject<'_> {
         let typed = |name: &str| form.get(name).map(|text| text.trim()).unwrap_or_default();
         let workflow = self.package().workflow(typed("workflow"));
         let has_node = |id: &str| workflow.is_some_and(|workflow| workflow.node(id).is_some());
+        // An agent that is there already may have an id of another form.
+        let made = ["id", "step", "agent"].into_iter().filter(|name| !typed(name).is_empty());
+        let mut made = made.filter(|name| *name != "agent" || self.package().agent(typed("agent")).is_none());
+        if let Some(name) = made.find(|name| !is_id(typed(name))) {
+            return Some((name, "An id has letters, digits and - . _ only, and begins with a letter or a digit."));
+        }
         match self.kind {
             "workflow" if self.package().workflow(typed("id")).is_some() => {
                 Some(("id", "There is a workflow of this id."))
@@ -251,10 +289,14 @@ impl NewObject<'_> {
             "agent" if self.package().agent(typed("id")).is_some() => Some(("id", "There is an agent of this id.")),
             "workflow" | "agent" => None,
             _ if workflow.is_none() => Some(("workflow", "There is no such workflow.")),
-            "step" if has_node(typed("id")) => Some(("id", "The workflow has a step of this id.")),
-            "step" if !has_node(typed("after")) => Some(("after", "The workflow has no such step.")),
-            "step" if !typed("next").is_empty() && !has_node(typed("next")) => {
+            "step" | "decision" if has_node(typed("id")) => Some(("id", "The workflow has a step of this id.")),
+            "step" | "decision" if !has_node(typed("after")) => Some(("after", "The workflow has no such step.")),
+            "step" | "decision" if !typed("next").is_empty() && !has_node(typed("next")) => {
                 Some(("next", "The workflow has no such step."))
+            }
+            "decision" if !has_node(typed("otherwise")) => Some(("otherwise", "The workflow has no such step.")),
+            "decision" if typed("otherwise") == typed("next") => {
+                Some(("otherwise", "Both ways lead to this step: choose another, or make no decision."))
             }
             "edge" if !has_node(typed("from")) => Some(("from", "The workflow has no such step.")),
             "edge" if !has_node(typed("to")) => Some(("to", "The workflow has no such step.")),
@@ -285,7 +327,7 @@ impl NewObject<'_> {
                 let node = json!({ "id": first, "type": "end", "file": format!("steps/{first}.md"), "title": first, "agentId": agent });
                 let graph = json!({ "schemaVersion": "1.1", "entryNodeId": first, "nodes": [node], "edges": [] });
                 let made = json!({ "workflow_md": document, "graph_json": graph });
-                let text = step_text((&first, &first, &agent), &[], (&typed("goal"), &typed("instructions")));
+                let text = step_text("end", (&first, &first, &agent), &[], (&typed("goal"), &typed("instructions")));
                 let step = json!({ "workflowId": id, "nodeId": first });
                 let mut operations = self.agent(&agent);
                 operations.push(upsert("workflow", json!({ "workflowId": id }), made));
@@ -299,22 +341,30 @@ impl NewObject<'_> {
                 &typed("style"),
                 &typed("principles"),
             )],
-            "step" => {
+            "step" | "decision" => {
                 let (id, agent, after, next) = (typed("id"), typed("agent"), typed("after"), typed("next"));
                 let title = or_id(typed("title"));
-                let is_end = next.is_empty();
-                let node = json!({
-                    "id": id, "type": if is_end { "end" } else { "step" }, "file": format!("steps/{id}.md"), "title": title,
-                    "agentId": agent,
-                });
+                let (condition, otherwise) = (typed("condition"), typed("otherwise"));
+                let (node_type, leads) = match (self.kind, &*next) {
+                    ("decision", _) => {
+                        let yes = json!({ "to": next, "label": condition, "conditionText": condition });
+                        ("decision", vec![yes, json!({ "to": otherwise, "label": "otherwise", "isDefault": true })])
+                    }
+                    (_, "") => ("end", Vec::new()),
+                    _ => ("step", vec![json!({ "to": next, "label": "done" })]),
+                };
+                let file = format!("steps/{id}.md");
+                let node = json!({ "id": id, "type": node_type, "file": file, "title": title, "agentId": agent });
                 // What was the end goes on now.
                 let mut nodes = vec![node];
                 nodes.extend(self.goes_on(&workflow, &after));
                 let mut edges = vec![self.way(&workflow, &after, (&id, &typed("label")))];
-                let leads: Vec<(String, String)> =
-                    (!is_end).then(|| (next.clone(), "done".to_owned())).into_iter().collect();
-                edges.extend(leads.iter().map(|(to, label)| json!({ "from": id, "to": to, "label": label })));
-                let text = step_text((&id, &title, &agent), &leads, (&typed("goal"), &typed("instructions")));
+                edges.extend(leads.iter().cloned().map(|mut edge| {
+                    edge["from"] = json!(id);
+                    edge
+                }));
+                let text =
+                    step_text(node_type, (&id, &title, &agent), &leads, (&typed("goal"), &typed("instructions")));
                 let mut operations = self.agent(&agent);
                 operations.push(upsert("workflow", target, json!({ "nodes": nodes, "edges": edges })));
                 operations.push(upsert(
@@ -385,6 +435,12 @@ impl NewObject<'_> {
     }
 }
 
+/// Whether a text can be an id in a package.
+fn is_id(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(is_inner)
+}
+
 fn agent_of(id: &str, title: &str, (role, identity): (String, String), style: &str, principles: &str) -> Value {
     let or = |text: &str, usual: &str| if text.is_empty() { usual.to_owned() } else { text.to_owned() };
     let mut lines: Vec<&str> = principles.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -408,14 +464,14 @@ fn document(front: &Value, text: &str) -> String {
 }
 
 fn step_text(
+    node_type: &str,
     (id, title, agent): (&str, &str, &str),
-    leads: &[(String, String)],
+    leads: &[Value],
     (goal, instructions): (&str, &str),
 ) -> String {
-    let kind = if leads.is_empty() { "end" } else { "step" };
-    let mut front = json!({ "schemaVersion": "1.1", "nodeId": id, "type": kind, "title": title, "agentId": agent });
+    let mut front =
+        json!({ "schemaVersion": "1.1", "nodeId": id, "type": node_type, "title": title, "agentId": agent });
     if !leads.is_empty() {
-        let leads: Vec<Value> = leads.iter().map(|(to, label)| json!({ "to": to, "label": label })).collect();
         front["transitions"] = json!(leads);
     }
     let text = format!(

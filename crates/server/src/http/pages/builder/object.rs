@@ -47,7 +47,8 @@ struct ObjectPage<'a> {
     text_of: String,
     /// Open change sets that change it.
     changes: Vec<Link>,
-    edit: Option<String>,
+    /// Where it is edited by hand, and what that is called.
+    edit: Option<(String, &'static str)>,
     ask: Option<String>,
     /// Where a step and an edge of a workflow are made by hand.
     new: Vec<Link>,
@@ -153,18 +154,28 @@ fn shown(
             text: content.text.map(|text| TextPart::of(&text, wish, membership.object_path(object) + "&part=")),
             text_of: visible_line(&content.text_of),
             changes: touching.map(|set| change_link(membership, set)).collect(),
-            edit: (can_edit && has_text).then(|| membership.path(&format!("builder/edit?name={}", encoded(&name)))),
+            edit: match object {
+                Object::Agent(id) if can_edit => {
+                    Some((membership.path(&super::agent::edit_path(id)), "Edit the agent by hand"))
+                }
+                _ => (can_edit && has_text).then(|| {
+                    let path = format!("builder/edit?name={}", encoded(&name));
+                    (membership.path(&path), "Edit the text by hand")
+                }),
+            },
             ask: (can_edit && is_target)
                 .then(|| membership.path(&format!("builder/assistant?name={}", encoded(&name)))),
             new: match object {
-                Object::Workflow(id) if can_edit => {
-                    [("step", "Create a step"), ("edge", "Create an edge between steps")]
-                        .map(|(kind, label)| Link {
-                            href: membership.path(&format!("builder/new/{kind}?workflow={}", encoded(id))),
-                            name: label.to_owned(),
-                        })
-                        .into()
-                }
+                Object::Workflow(id) if can_edit => [
+                    ("step", "Create a step"),
+                    ("decision", "Create a decision"),
+                    ("edge", "Create an edge between steps"),
+                ]
+                .map(|(kind, label)| Link {
+                    href: membership.path(&format!("builder/new/{kind}?workflow={}", encoded(id))),
+                    name: label.to_owned(),
+                })
+                .into(),
                 _ => Vec::new(),
             },
             name: visible_line(&name),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_records::{Kind, RecordId};
 
-use super::super::calls::{Called, can_edit, sentence, text, texts};
+use super::super::calls::{Called, can_edit, complain_about, sentence, text, texts};
 use super::super::done::Done;
 use super::super::forms::{Field, Shape, choice, complain, filled};
 use super::super::route::{Made, Wanted};
@@ -137,16 +137,9 @@ async fn answer(visitor: &Visitor<'_>, wanted: &Wanted, about: About) -> Result<
         Ok(Called::Waits(address)) => Ok(see(&address)),
         Err(error) if error.kind == ErrorKind::Internal => Err(error),
         Err(error) => {
-            let message = sentence(&error);
-            // The gate and the tools name the field that they refuse.
-            let named: Vec<&str> =
-                fields.iter().map(|field| field.name).filter(|name| message.contains(name)).collect();
-            let is_beside = match named[..] {
-                [name] => complain(&mut fields, name, &message),
-                _ => false,
-            };
+            let is_beside = complain_about(&mut fields, &error);
             let status = envelope::status(&error);
-            let error = (!is_beside).then_some(message);
+            let error = (!is_beside).then(|| sentence(&error));
             Ok(shown(visitor, &membership, &about, status, (fields, version), error))
         }
     }
