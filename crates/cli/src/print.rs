@@ -256,7 +256,7 @@ pub(crate) fn first_line(text: &str) -> String {
 }
 
 /// Columns that are seen: colours take no room.
-fn shown_width(cell: &str) -> usize {
+pub(crate) fn shown_width(cell: &str) -> usize {
     width_of(&strip_str(cell).to_string())
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use toolhost_contract::workspace::{Glob, GlobStyle};
 use toolhost_contract::{
     Alias, AnyTool, Effect, Help, NAME_COMPARED_MAX, SIMILARITY_MIN, SUGGESTIONS_MAX, ToolError, ToolInfo, ToolSummary,
-    Waits, did_you_mean, nearest,
+    Waits, did_you_mean, nearest, told_arguments,
 };
 
 use crate::error::{Error, Result};
@@ -88,6 +88,14 @@ impl Registry {
             registry.add(tool.into(), info)?;
         }
         Ok(registry)
+    }
+
+    /// A call as a sentence for people: the tool's title, and what it works on, such as `("Edit a file", "a.txt, edits (2)")`.
+    /// `None` where no tool has this name.
+    pub fn told_call(&self, tool: &str, arguments: &Value) -> Option<(String, String)> {
+        let info = &self.get(tool)?.info;
+        let command = info.facts.command.map(|command| command.name);
+        Some((info.title.to_string(), told_arguments(info.facts.paths, command, arguments)))
     }
 
     fn add(&mut self, tool: Arc<dyn AnyTool>, info: ToolInfo) -> Result<()> {

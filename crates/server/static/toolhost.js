@@ -241,6 +241,10 @@
     "?": () => openDialog("help"),
   };
 
+  // The arrows go through a replay, and scroll everywhere else.
+  const STEPS = { ArrowLeft: "[data-key=left]", ArrowRight: "[data-key=right]" };
+  const stepOf = (event) => Object.hasOwn(STEPS, event.key) && !event.target.closest("[tabindex]") && $(STEPS[event.key], main() || document);
+
   const openDialog = (id) => {
     const dialog = document.getElementById(id);
     if (dialog && !dialog.open && !$("dialog[open]")) dialog.showModal();
@@ -255,6 +259,9 @@
     } else if (!event.ctrlKey && !event.metaKey && !event.altKey && !event.isComposing && !isText && !$("dialog[open]") && Object.hasOwn(KEYS, event.key)) {
       event.preventDefault();
       KEYS[event.key]();
+    } else if (!event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey && !isText && !$("dialog[open]") && stepOf(event)) {
+      event.preventDefault();
+      stepOf(event).click();
     }
   });
 

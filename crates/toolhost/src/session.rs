@@ -10,6 +10,7 @@ use toolhost_agent::session::{
 use toolhost_agent::start::{self, About, BuilderTarget, Task};
 use toolhost_agent::{BegunRun, Catalog, ObservedModel, ToolHost};
 use toolhost_builder::envelope::{Mode, TargetType};
+use toolhost_contract::workspace::{Access, Fence, Workspace, WsPath};
 use toolhost_contract::{Redactor, Signal};
 use toolhost_host::{Origin, Presenter};
 use toolhost_store::{Held, NewSession, Role, SessionRow, SessionState};
@@ -22,6 +23,8 @@ use crate::place::Place;
 
 /// Replies of the model in one run of a session in the workspace; the builder's are frozen at 8.
 pub const WORKSPACE_ITERATIONS: u32 = 50;
+/// Files that a session can be given to begin with.
+const SESSION_FILES_MAX: usize = 50;
 /// The profiles of sessions that name none.
 const BUILDER: &str = "builder";
 const DEVELOPER: &str = "developer";
@@ -45,6 +48,7 @@ pub struct SessionRequest {
     profile: Option<String>,
     persona: String,
     ticket: Option<String>,
+    files: Vec<String>,
     limits: Option<LoopLimits>,
     results: Option<ResultForm>,
     presenter: Option<Arc<dyn Presenter>>,
@@ -53,7 +57,16 @@ pub struct SessionRequest {
 impl SessionRequest {
     pub fn new(task: Task) -> Self {
         let persona = PERSONA_DEFAULT.to_owned();
-        Self { task, profile: None, persona, ticket: None, limits: None, results: None, presenter: None }
+        Self {
+            task,
+            profile: None,
+            persona,
+            ticket: None,
+            files: Vec::new(),
+            limits: None,
+            results: None,
+            presenter: None,
+        }
     }
 
     /// A session that works with the project's files and records and answers in words.
@@ -92,6 +105,13 @@ impl SessionRequest {
     /// The ticket that the work is about.
     pub fn ticket(mut self, id: impl Into<String>) -> Self {
         self.ticket = Some(id.into());
+        self
+    }
+
+    /// Files and folders of the workspace that the agent is to look at first, as paths from its root. They are named in the
+    /// goal; the agent reads them with its tools.
+    pub fn files(mut self, files: Vec<String>) -> Self {
+        self.files = files;
         self
     }
 
@@ -139,7 +159,8 @@ impl Host {
         if let Some(ticket) = &request.ticket {
             host.about_ticket(Some(ticket.clone())).await?;
         }
-        let (usual, answer) = match request.task {
+        let task = host.with_files(request.task, &request.files).await?;
+        let (usual, answer) = match task {
             Task::Workspace { .. } => (DEVELOPER, AnswerForm::Text),
             Task::Builder(_) => (BUILDER, AnswerForm::Change),
         };
@@ -158,7 +179,7 @@ impl Host {
             remote,
             replies: Some(limits.max_iterations),
         };
-        let mut opening = start::opening(&tools, &*model.model, &request.task, &about).await?;
+        let mut opening = start::opening(&tools, &*model.model, &task, &about).await?;
         opening.results = request.results.unwrap_or(opening.results);
         let new = NewSession {
             project_id: host.connection().project().id,
@@ -172,6 +193,29 @@ impl Host {
         host.store().sessions().create(&new).await?;
         let (model, opening) = (model.clone(), Arc::new(opening));
         Ok(Session { host, id, tools, model, opening, limits, control: Control::default(), origin: None })
+    }
+
+    /// The task, with the files that its agent begins with.
+    async fn with_files(&self, mut task: Task, files: &[String]) -> Result<Task> {
+        if files.is_empty() {
+            return Ok(task);
+        }
+        let Task::Workspace { goal, .. } = &mut task else { return Err(Error::FilesOfPackage) };
+        if files.len() > SESSION_FILES_MAX {
+            return Err(Error::TooManyFiles { most: SESSION_FILES_MAX, asked: files.len() });
+        }
+        let workspace = Workspace::new(Arc::clone(self.executor()), Fence::closed(Access::Read));
+        goal.push_str("\n\nLook at these first:");
+        for file in files {
+            let wrong = |why: String| Error::SessionFile { file: file.clone(), why };
+            let path = WsPath::parse(file).map_err(|error| wrong(error.to_string()))?;
+            let spot = workspace.spot(&path, true).await.map_err(|error| wrong(error.to_string()))?;
+            if spot.kind.is_none() {
+                return Err(wrong("the workspace has no such file or folder".to_owned()));
+            }
+            goal.push_str(&format!("\n- {path}"));
+        }
+        Ok(task)
     }
 
     /// A session of this user that can go on: it was interrupted, paused or stopped at a limit, it failed, or it has given its

@@ -51,7 +51,7 @@ impl HttpServer {
     /// The same with this PostgreSQL database.
     pub(crate) fn start_on(stage: &Stage, tokens: usize, database: Option<&str>) -> Result<Self> {
         let (root, state) = (stage.playground.pages(), stage.playground.state("http"));
-        let ours = || {
+        Self::serve(tokens, || {
             let mut command = Command::new(&stage.program);
             command.arg("--root").arg(&root).arg("--json");
             match database {
@@ -59,7 +59,11 @@ impl HttpServer {
                 None => command.arg("--state").arg(&state),
             };
             command
-        };
+        })
+    }
+
+    /// Serves the project that `ours` is about, with tokens.
+    pub(crate) fn serve(tokens: usize, ours: impl Fn() -> Command) -> Result<Self> {
         let mut project = String::new();
         let mut token = |number: usize| -> Result<String> {
             let made = shell::stdout_of(ours().args(["token", "create", &format!("bench-{number}")]))?;
@@ -127,6 +131,15 @@ impl HttpServer {
         let answer: Value = serde_json::from_str(&answer)?;
         ensure!(answer["ok"] == true, "`{tool}` did not run: {answer:.300}");
         Ok((answer["meta"]["callId"].as_str().context("the answer names no call")?.to_owned(), at))
+    }
+
+    /// The project's key.
+    pub(crate) fn project(&self) -> &str {
+        &self.project
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     /// Resident memory, KiB.
@@ -210,6 +223,32 @@ impl Connection {
 
     fn post(&mut self, message: &str, headers: &[(&str, &str)]) -> Result<(String, String, Duration)> {
         self.send(self.path, message, headers)
+    }
+
+    /// A browser's connection, in which somebody has signed in with a link.
+    pub(crate) fn signed_in(address: &str, link: &str) -> Result<Self> {
+        let path = link.find("/login/").map(|at| &link[at..]).context("the link leads nowhere")?;
+        let mut stream = TcpStream::connect(address).context("the server takes no connection")?;
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\norigin: http://{address}\r\nconnection: close\r\n\
+             content-type: application/x-www-form-urlencoded\r\ncontent-length: 0\r\n\r\n"
+        )?;
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply)?;
+        let cookie =
+            reply.lines().find_map(|line| line.strip_prefix("set-cookie: ")).and_then(|set| set.split(';').next());
+        let cookie = cookie.with_context(|| format!("nobody was signed in: {reply:.300}"))?;
+        Self::open(address, "/", format!("cookie: {cookie}\r\n"))
+    }
+
+    /// A page, and how long it took.
+    pub(crate) fn page(&mut self, path: &str) -> Result<(String, Duration)> {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: text/html\r\n{}\r\n", self.headers);
+        let began = Instant::now();
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        let (_, body) = self.answer().with_context(|| path.to_owned())?;
+        Ok((body, began.elapsed()))
     }
 
     fn send(&mut self, path: &str, message: &str, headers: &[(&str, &str)]) -> Result<(String, String, Duration)> {

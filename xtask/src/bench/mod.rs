@@ -15,6 +15,7 @@ mod playground;
 mod records;
 mod rows;
 mod table;
+mod workbench;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -95,7 +95,12 @@ impl Shelf {
         Ok(shelf)
     }
 
-    fn place(&self, mut argument: impl FnMut(&Path)) {
+    /// Where the database of this machine is, and the workspace of its project.
+    pub(crate) fn state_and_root(&self) -> (PathBuf, PathBuf) {
+        (self.folder.join("state"), self.folder.join("ws"))
+    }
+
+    pub(crate) fn place(&self, mut argument: impl FnMut(&Path)) {
         argument("--root".as_ref());
         argument(&self.folder.join("ws"));
         argument("--state".as_ref());

@@ -17,7 +17,7 @@ use crate::bench::people;
 use crate::bench::playground::{PAGE, Playground, RARE_WORD, TREE_FILES};
 use crate::bench::records::{Engine, Shelves, word};
 use crate::bench::table::{Budget, Measured, Row, Unit};
-use crate::bench::{agent, build};
+use crate::bench::{agent, build, workbench};
 
 /// The fence that is strongest here.
 const FULL: &[&str] = &[];
@@ -95,7 +95,7 @@ struct Plan {
 }
 
 #[rustfmt::skip]
-const PLANS: [Plan; 46] = [
+const PLANS: [Plan; 47] = [
     Plan { what: "start to tools/list", unit: Unit::Milliseconds, measure: start,
         budgets: &[Budget::OursMax(15.0), Budget::RatioMax(0.1)] },
     Plan { what: "file_read 4 KiB, median", unit: Unit::Milliseconds, measure: read,
@@ -186,6 +186,8 @@ const PLANS: [Plan; 46] = [
         budgets: &[Budget::RatioMax(2.0)] },
     Plan { what: "agent: trimming 5 MB", unit: Unit::Milliseconds, measure: agent::trim,
         budgets: &[Budget::OursMax(100.0)] },
+    Plan { what: "workbench: the slowest page of a full project", unit: Unit::Milliseconds, measure: workbench::pages,
+        budgets: &[Budget::OursMax(30.0)] },
     Plan { what: "idle memory", unit: Unit::Mebibytes, measure: idle_memory,
         budgets: &[Budget::OursMax(25.0)] },
     Plan { what: "memory 5 s after 3,000 reads at once", unit: Unit::Mebibytes, measure: burst_memory,

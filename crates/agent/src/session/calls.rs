@@ -76,19 +76,22 @@ impl Run<'_> {
             content,
             failed: !ended.ok,
         });
-        let CallStep { call_id, tool, ok, code, ms, .. } = ended;
-        self.calls.push(CallSummary { step, call_id, tool, ok, code, ms });
+        self.calls.push(ended.summary(step));
     }
 
     /// What a call came to: in an earlier run, or now.
     async fn call_once(&self, one: One<'_>) -> Result<(CallStep, bool), Halt> {
         let step = step::call(one.turn, one.n);
         if let Some(ended) = recall::<CallStep>(self.session.journal, &step)? {
+            self.tell_start(&step, one.call);
             self.tell_end(&step, &ended, true);
             return Ok((ended, true));
         }
         let ended = match self.fate(&one).await? {
-            Before::Ended(ended) => ended,
+            Before::Ended(ended) => {
+                self.tell_start(&step, one.call);
+                ended
+            }
             Before::Nothing { id } => self.call_now(&one, &step, id).await?,
         };
         let value = serde_json::to_value(&ended).map_err(|error| JournalError::Failed(error.to_string()))?;
@@ -197,7 +200,7 @@ impl Run<'_> {
             Arguments::Json(_) => None,
             Arguments::Malformed(raw) => Some(raw),
         };
-        let (step, tool) = (step.to_owned(), one.call.name.clone());
+        let tool = one.call.name.clone();
         if one.n >= self.limits.calls_per_turn {
             let most = self.limits.calls_per_turn;
             let text = format!("not run: at most {most} calls of one turn are run; ask for it again");
@@ -212,9 +215,9 @@ impl Run<'_> {
             // earlier result again reads it from the journal.
             self.session.journal.settle().await?;
         }
-        self.watch.event(&Event::CallStarted { step: step.clone(), tool: tool.clone(), arguments: arguments.clone() });
+        self.tell_start(step, one.call);
         let began = self.session.clock.monotonic();
-        let progress = Arc::new(CallProgress::new(step.clone(), Arc::clone(self.watch)));
+        let progress = Arc::new(CallProgress::new(step.to_owned(), Arc::clone(self.watch)));
         let told = Some(Arc::<CallProgress>::clone(&progress) as _);
         let written = arguments.get("content").and_then(Value::as_str).map(str::to_owned);
         let mut outcome = self.host.call(id.clone(), &tool, arguments, &self.stop.calls, told).await;
@@ -300,6 +303,11 @@ impl Run<'_> {
             None => "call the tool again for a part of it".to_owned(),
         };
         format!("{head}\n[{left_out} characters left out; {how}]\n{tail}")
+    }
+
+    fn tell_start(&self, step: &str, call: &ToolCall) {
+        let (tool, arguments) = (call.name.clone(), call.arguments.value());
+        self.watch.event(&Event::CallStarted { step: step.to_owned(), tool, arguments });
     }
 
     fn tell_end(&self, step: &str, ended: &CallStep, replayed: bool) {
@@ -402,6 +410,13 @@ impl CallStep {
             exit_code: None,
             ms: 0,
         }
+    }
+
+    /// What is told of it when its session has ended.
+    #[must_use]
+    pub fn summary(self, step: String) -> CallSummary {
+        let Self { call_id, tool, ok, code, exit_code, ms, .. } = self;
+        CallSummary { step, call_id, tool, ok, code, exit_code, ms }
     }
 }
 

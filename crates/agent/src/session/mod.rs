@@ -193,7 +193,18 @@ pub struct CallSummary {
     pub tool: String,
     pub ok: bool,
     pub code: Option<String>,
+    /// Of a command that ran: 0 where it succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i64>,
     pub ms: u64,
+}
+
+impl CallSummary {
+    /// Whether the call failed, or its command did.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        !self.ok || self.exit_code.is_some_and(|code| code != 0)
+    }
 }
 
 /// The step `turn_N`: what the model said.

@@ -1,18 +1,20 @@
 //! `toolhost session`: what agents have done, step by step, and going on with it.
 
+use std::collections::HashMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use toolhost::{Connection, Need};
-use toolhost_agent::session::{AnswerForm, CallStep, CallSummary, EndStep, Opening, Watch, replay};
+use toolhost_agent::session::{AnswerForm, CallStep, EndStep, Opening, TurnStep, Watch, replay};
 use toolhost_contract::Signal;
+use toolhost_host::Registry;
 use toolhost_store::{Role, SessionRow, SessionState, Sessions, StepRow};
 
 use super::run::LimitFlags;
 use super::run::again;
-use super::run::live::{Lines, Live};
+use super::run::live::{End, Lines, Live, told_call};
 use crate::print::{self, BAD, DIM, GOOD, WARN, cell, paint};
 use crate::selection::{Column, Selection};
 use crate::settings::Settings;
@@ -167,7 +169,6 @@ async fn show(settings: &Settings, id: &str) -> anyhow::Result<ExitCode> {
     let found = place.meant(id).await?;
     let id = &found.id;
     let steps = place.connection.steps(id).await?;
-    let calls = calls_of(&steps)?;
     if settings.json {
         print::json(&serde_json::json!({ "session": found, "steps": steps }))?;
     } else {
@@ -181,26 +182,38 @@ async fn show(settings: &Settings, id: &str) -> anyhow::Result<ExitCode> {
         if let Some(parent) = &found.parent {
             print::line(format_args!("begun from {parent}"));
         }
-        let rows: Vec<Vec<String>> = calls.iter().map(call_row).collect();
-        print::table(&["handle", "tool", "ended", "took", "call"], &rows);
+        print::table(&["handle", "what it did", "ended", "took", "what came of it", "call"], &call_rows(&steps)?);
     }
     place.connection.close().await?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn call_row(call: &CallSummary) -> Vec<String> {
-    let ended = call.code.clone().unwrap_or_else(|| "ok".to_owned());
-    vec![call.step.clone(), print::tool_name(&call.tool), ended, format!("{} ms", call.ms), call.call_id.to_string()]
+/// A row for each call that has ended.
+fn call_rows(steps: &[StepRow]) -> anyhow::Result<Vec<Vec<String>>> {
+    let registry = registry();
+    let mut asked = HashMap::new();
+    let mut rows = Vec::new();
+    for row in steps {
+        if row.step.starts_with("turn_") {
+            let turn = TurnStep::deserialize(&row.body)?;
+            asked.extend(turn.reply.calls.into_iter().map(|call| (call.id, call.arguments.value())));
+        } else if row.step.starts_with("call_") {
+            let call = CallStep::deserialize(&row.body)?;
+            let arguments = asked.remove(&row.step).unwrap_or_default();
+            let (title, told) = told_call(registry.as_deref(), &call.tool, &arguments);
+            let mut brief = call.brief;
+            let (exit_code, code) = (call.exit_code, call.code.as_deref());
+            let ended = End { ok: call.ok, waits: call.waits, exit_code, code, kind: call.kind }.told(&mut brief);
+            let (told, took) = (cell(&format!("{title}{told}")), format!("{} ms", call.ms));
+            rows.push(vec![row.step.clone(), told, ended, took, cell(&brief), call.call_id.to_string()]);
+        }
+    }
+    Ok(rows)
 }
 
-fn calls_of(steps: &[StepRow]) -> anyhow::Result<Vec<CallSummary>> {
-    let calls = steps.iter().filter(|row| row.step.starts_with("call_"));
-    calls
-        .map(|row| {
-            let CallStep { call_id, tool, ok, code, ms, .. } = serde_json::from_value(row.body.clone())?;
-            Ok(CallSummary { step: row.step.clone(), call_id, tool, ok, code, ms })
-        })
-        .collect()
+/// What the built-in tools are called.
+fn registry() -> Option<Arc<Registry>> {
+    toolhost::registry(&toolhost_store::Database::default()).ok().map(Arc::new)
 }
 
 async fn want(settings: &Settings, id: &str, signal: Signal) -> anyhow::Result<ExitCode> {
@@ -245,7 +258,7 @@ async fn follow(settings: &Settings, id: &str, live: bool) -> anyhow::Result<Exi
         false => {
             let opening = place.sessions.steps(place.project, id, -1, 1).await?;
             let opening = opening.into_iter().next().map(|row| Opening::deserialize(row.body)).transpose()?;
-            let registry = toolhost::registry(&toolhost_store::Database::default()).ok().map(Arc::new);
+            let registry = registry();
             let answer = opening.map_or(AnswerForm::Text, |opening| opening.answer);
             Box::new(Live::of(&answer, registry))
         }

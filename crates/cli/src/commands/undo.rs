@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use toolhost::Host;
 use toolhost_contract::visible_line;
 use toolhost_contract::workspace::{Access, Fence, Workspace};
 use toolhost_host::Undo;
@@ -30,7 +31,7 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 #[group(multiple = false)]
 struct Which {
-    /// What one session has changed
+    /// What one session has changed: its id, the beginning of an agent's, or `last`
     #[arg(long, value_name = "ID")]
     session: Option<String>,
     /// What one call has changed: its id, or the end of it that `audit show` shows
@@ -53,7 +54,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     host.connection().need_role(Role::Editor).await?;
     let project = host.connection().project().id;
     let which = match (&args.which.session, &args.which.call, args.which.since) {
-        (Some(session), ..) => Changes::Session(session.clone()),
+        (Some(session), ..) => Changes::Session(one_session(&host, session).await?),
         (_, Some(call), _) => Changes::Call(one_call(&host.store().reader(), project, call).await?),
         (.., Some(since)) => Changes::SinceMs(unix_ms(since)),
         _ => Changes::LastCall,
@@ -100,6 +101,16 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     };
     host.close().await?;
     Ok(code)
+}
+
+/// The session that somebody means. Those of clients are known by their whole ids alone.
+async fn one_session(host: &Host, typed: &str) -> anyhow::Result<String> {
+    let (project, user) = (host.connection().project().id, host.connection().user().id);
+    match host.store().sessions().meant(project, user, typed).await {
+        Ok(found) => Ok(found.id),
+        Err(toolhost_store::Error::NoSession { .. }) if typed != super::run::LAST => Ok(typed.to_owned()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn show(undo: &Undo) {

@@ -116,6 +116,17 @@ impl ProjectWork {
             let error = ToolError::new(ErrorKind::Validation, "the operator has configured no such model");
             return Err(if names.is_empty() { error } else { error.hint(format!("there is {}", names.join(", "))) });
         }
+        if named.is_none() && self.models.default.is_none() {
+            let error = ToolError::new(
+                ErrorKind::Conflict,
+                "no model is chosen, and this server has none for sessions that name none",
+            );
+            let known: Vec<&str> = known.iter().map(|known| known.as_str()).collect();
+            return Err(error.hint(match known[..] {
+                [] => "its operator names one with `model` in the configuration".to_owned(),
+                _ => format!("choose one of: {}", known.join(", ")),
+            }));
+        }
         let opened = model::open(&self.models, named);
         opened.map_err(|error| {
             tracing::warn!("a session cannot have a model: {error:#}");
@@ -386,7 +397,7 @@ impl Work for ProjectWork {
         Box::pin(async move {
             let (host, task) = (self.host_of(user).await?, task(run.goal, run.target)?);
             let model = self.model(run.model.as_deref())?;
-            let mut request = SessionRequest::new(task).profile(run.profile);
+            let mut request = SessionRequest::new(task).profile(run.profile).files(run.files);
             if let Some(persona) = run.persona {
                 request = request.persona(persona);
             }

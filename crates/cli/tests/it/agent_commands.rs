@@ -332,6 +332,7 @@ fn a_session_that_goes_on_shows_all_that_was_said_before() {
     let fork = program.run(&["session", "fork", &id]).stdout.trim().to_owned();
     let ran = program.run(&["session", "resume", &fork]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "First I look.\nIt has one line.\n"), "{ran:?}");
+    assert!(ran.stderr.contains("-> Read a file: a.txt\n"), "a call is told with what it did: {}", ran.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]

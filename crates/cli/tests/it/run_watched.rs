@@ -185,7 +185,7 @@ fn a_conversation_goes_on_until_the_person_leaves() {
     let (program, model) = playing(
         &workspace,
         &json!([
-            { "expect": { "user": "begin here" }, "calls": [call("file_list", &json!({}))] },
+            { "expect": { "user": "begin\nhere" }, "calls": [call("file_list", &json!({}))] },
             { "text": "first answer" },
             { "expect": { "user": "and now" }, "text": "second answer" },
             { "text": "third answer" },
@@ -195,7 +195,16 @@ fn a_conversation_goes_on_until_the_person_leaves() {
     person.sees("you> ");
     person.types("  \n");
     person.sees("you> ");
-    person.types("begin here\n");
+    // What is written as a command is none for the model.
+    person.types("/help\n");
+    person.sees("goes on in the next one");
+    person.sees("you> ");
+    person.types("/clear\n");
+    person.sees("`/clear` is no command here, and was not sent");
+    person.sees("you> ");
+    person.types("begin\\\n");
+    person.sees("...> ");
+    person.types("here\n");
     person.sees("-> List files");
     person.sees("| first answer");
     person.sees("you> ");
@@ -216,6 +225,43 @@ fn a_conversation_goes_on_until_the_person_leaves() {
     person.sees("you> ");
     person.types("\u{4}");
     assert_eq!(person.leaves(), Some(0));
+}
+
+#[test]
+fn a_session_begins_with_the_files_that_are_named() {
+    let workspace = TempWorkspace::new();
+    workspace.write("src/a.rs", "// here\n");
+    let turns = json!([
+        {
+            "expect": { "user": "src/a.rs" },
+            "calls": [
+                call("bash", &json!({ "command": "exit 7" })),
+                call("file_read", &json!({ "path": "src/a.rs" })),
+            ],
+        },
+        { "text": "done" },
+    ]);
+    let (program, model) = playing(&workspace, &turns);
+    let run = |files: &[&str]| {
+        let named = files.iter().flat_map(|file| ["--file", file]);
+        program.run(&["run", "go", "--model", &model].into_iter().chain(named).collect::<Vec<_>>())
+    };
+    for wrong in ["none.rs", "../outside", "/etc/passwd", ""] {
+        let ran = run(&["src/a.rs", wrong]);
+        assert!(ran.code == Some(2) && ran.stderr.contains("one of the files for the session"), "{wrong}: {ran:?}");
+    }
+    assert_eq!(program.run(&["session", "list", "--json"]).json(), json!([]), "no session was begun");
+    let ran = run(&["src/a.rs", "./src/"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("2 calls, 1 failed"), "{ran:?}");
+    let shown = program.run(&["session", "show", "last", "--json"]).json();
+    assert_eq!(shown["steps"][0]["body"]["goal"], "go\n\nLook at these first:\n- src/a.rs\n- src");
+    // What each call did is told as while it ran.
+    let table = program.run(&["session", "show", "last"]).stdout;
+    for told in ["Run a command: exit 7", "exit 7  ", "Read a file: src/a.rs", "ok  "] {
+        assert!(table.contains(told), "{told}: {table}");
+    }
+    let on = program.run(&["run", "--continue", "more", "--file", "src/a.rs"]);
+    assert_eq!(on.code, Some(2), "it has begun already: {on:?}");
 }
 
 #[test]

@@ -145,11 +145,16 @@ async fn a_session_is_started_on_the_server_and_told_more() {
     let workspace = TempWorkspace::new();
     let room = Room::new(&format!("model = \"{}\"\n", script(&workspace)));
     room.workspace.write("a.txt", "hello");
-    let started = room.data("POST", "/sessions", json!({ "goal": "What does a.txt say?" })).await;
+    let started = room.data("POST", "/sessions", json!({ "goal": "What does it say?", "files": ["./a.txt"] })).await;
     let id = started["id"].as_str().unwrap().to_owned();
     assert_eq!(ended(&room, &id).await["state"], "done");
     let steps = room.data("GET", &format!("/sessions/{id}/steps"), Value::Null).await;
     assert!(steps.to_string().contains("It says hello."), "{steps}");
+    assert_eq!(steps[0]["body"]["goal"], "What does it say?\n\nLook at these first:\n- a.txt");
+    for wrong in [json!({ "goal": "x", "files": ["none"] }), json!({ "goal": "x", "files": vec!["a.txt"; 51] })] {
+        let refused = room.send("POST", "/sessions", wrong).await;
+        assert_eq!(refused.status, 400, "{refused:?}");
+    }
     let bad = room.send("POST", "/sessions", json!({ "goal": "x", "model": "script:/etc/passwd" })).await;
     assert_eq!(bad.status, 400, "{bad:?}");
     let said = room.send("POST", &format!("/sessions/{id}/messages"), json!({ "text": "Again?" })).await;

@@ -132,6 +132,9 @@ struct SessionRequest {
     model: Option<String>,
     /// The ticket that the work is about.
     ticket: Option<String>,
+    /// Files and folders of the workspace that the agent looks at first, as paths from its root.
+    #[serde(default)]
+    files: Vec<String>,
     /// An object of the workflow package to work on.
     target: Option<TargetRequest>,
 }
@@ -194,6 +197,7 @@ async fn start(mut asked: Asked) -> Result<Reply, ToolError> {
         persona: request.persona,
         model: request.model,
         ticket: request.ticket,
+        files: request.files,
         target,
         origin: asked.origin(),
     };

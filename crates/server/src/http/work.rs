@@ -214,6 +214,8 @@ pub struct NewRun {
     /// One that the operator has configured; the usual one if left out.
     pub model: Option<String>,
     pub ticket: Option<String>,
+    /// Files and folders of the workspace that the agent looks at first.
+    pub files: Vec<String>,
     /// An object of the workflow package.
     pub target: Option<Target>,
     /// Where the request came from.

@@ -31,6 +31,7 @@ pub(crate) const PROJECT_PAGES: &[(&str, &str)] = &[
     ("session-new", "sessions/new"),
     ("session", "sessions/as-1"),
     ("trace", "sessions/as-1/trace"),
+    ("replay", "sessions/as-1/replay?step=3"),
     ("board", "board"),
     ("ticket-new", "board/new"),
     ("ticket", "records/TKT-001"),
@@ -50,6 +51,8 @@ pub(crate) const PROJECT_PAGES: &[(&str, &str)] = &[
     ("history", "builder/history"),
     ("workflow-new", "builder/new/workflow"),
     ("step-new", "builder/new/step"),
+    ("decision-new", "builder/new/decision"),
+    ("agent-edit", "builder/agents/lead/edit"),
     ("requirement-new", "plan/new/requirement"),
     ("assistant", "builder/assistant"),
     ("files", "files"),
@@ -155,8 +158,43 @@ async fn with_work() -> Rig {
     let goal = form(&[("goal", "Shorten the first step"), ("profile", "builder")]);
     let started = person.post("/projects/p0/sessions/new", &goal).await;
     assert_eq!(started.status, 303, "{started:?}");
+    worked(&rig).await;
     rig.houses[0].rows().await;
     rig
+}
+
+/// What the agent of the first session has done.
+async fn worked(rig: &Rig) {
+    let said = "The first step says **everything twice**. I shorten it:\n\n| Part | Before | After |\n|---|---|---|\n| Goal | 9 lines | 2 lines |\n\n```\nsh test.sh\n```\n";
+    let asked = json!([
+        { "id": "call_0_0", "name": "file_edit", "arguments": { "json": { "path": "notes.md", "edits": [{ "search": "a", "replace": "b" }] } } },
+        { "id": "call_0_1", "name": "bash", "arguments": { "json": { "command": "sh test.sh" } } },
+        { "id": "call_0_2", "name": "git_push", "arguments": { "json": {} } },
+    ]);
+    let reply = json!({ "text": said, "calls": asked, "stop": "calls", "usage": { "inputTokens": 12_400, "outputTokens": 310 } });
+    let diff = "edited notes.md\n@@ -1,3 +1,3 @@\n # Notes\n \n-Some notes on the way.\n+Notes on the way.";
+    let held = rig.houses[0].store.sessions().hold(rig.houses[0].project.id, "as-1").await.unwrap();
+    for (step, body) in [
+        (
+            "turn_0",
+            json!({ "reply": reply, "callIds": ["c1", "c2", "c3"], "cost": 0.0412, "ms": 2300, "elapsedMs": 2300 }),
+        ),
+        (
+            "call_0_0",
+            json!({ "callId": "c1", "tool": "file.edit", "ok": true, "content": diff, "brief": "edited notes.md (1 place)", "ms": 4 }),
+        ),
+        (
+            "call_0_1",
+            json!({ "callId": "c2", "tool": "bash", "ok": true, "exitCode": 1, "content": "3 of 4 passed\n", "brief": "3 of 4 passed", "ms": 840 }),
+        ),
+        (
+            "call_0_2",
+            json!({ "callId": "c3", "tool": "git.push", "ok": true, "waits": true, "content": "ask-9", "brief": "it waits for a person as ask-9", "ms": 5000 }),
+        ),
+    ] {
+        held.say(step, body).await.unwrap();
+    }
+    held.release(toolhost_store::SessionState::Paused, None).await.unwrap();
 }
 
 #[tokio::test]

@@ -140,6 +140,42 @@ async fn a_session_is_a_conversation_with_the_newest_at_the_end() {
 }
 
 #[tokio::test]
+async fn a_replay_shows_a_session_up_to_a_step_and_leads_to_those_around_it() {
+    let rig = Rig::one().await;
+    let mut steps: Vec<(String, Value)> = (0..30).flat_map(|n| turn(n, &format!("word {n}."), "c")).collect();
+    // A step that only the agent reads is never a page of its own.
+    steps.insert(2, ("sets_0".to_owned(), json!({ "x": 1 })));
+    session(&rig, ID, "the goal", &borrowed(&steps), SessionState::Paused).await;
+    let browser = Browser::signed_in(&rig, "local").await;
+    let path = format!("/projects/p0/sessions/{ID}");
+    assert!(browser.get(&path).await.body.contains(&format!("href=\"{path}/replay\"")));
+    let link = |body: &str, key: &str| {
+        let before = body.split(&format!("\" rel=\"{key}\"")).next().filter(|before| before.len() < body.len())?;
+        before.rsplit("href=\"").next().map(str::to_owned)
+    };
+    let mut page = browser.get(&format!("{path}/replay")).await.body;
+    assert!(page.contains("Step 1 of 62") && page.contains("the goal") && !page.contains("word 0."), "{page}");
+    assert_eq!(link(&page, "prev"), None);
+    let (mut seen, mut way) = (1, vec!["?step=0".to_owned()]);
+    while let Some(next) = link(&page, "next") {
+        page = browser.get(&format!("{path}/replay{next}")).await.body;
+        assert_eq!(link(&page, "prev").as_ref(), way.last(), "{page}");
+        assert_eq!(page.matches("aria-current=\"step\"").count(), 1, "{page}");
+        way.push(next);
+        seen += 1;
+    }
+    assert_eq!(seen, 61, "the goal, 30 turns and 30 calls");
+    assert!(page.contains("word 29.") && page.contains("The session has no later step."), "{page}");
+    let middle = browser.get(&format!("{path}/replay?step=11")).await.body;
+    let (now, later) = ("word 5.", "word 6.");
+    assert!(middle.contains("word 4.") && !middle.contains(later), "{middle}");
+    assert!(browser.get(&format!("{path}/replay?step=12")).await.body.contains(now));
+    for odd in ["-1", "99999999999999999999", "x", "1000000"] {
+        assert_eq!(browser.get(&format!("{path}/replay?step={odd}")).await.status, 200, "{odd}");
+    }
+}
+
+#[tokio::test]
 async fn a_trace_tells_the_gate_the_wait_and_the_run_apart() {
     for engine in engines() {
         let rig = Rig::start(vec![asking_nobody(engine.builder())], HttpLimits::default()).await;
@@ -262,7 +298,17 @@ async fn what_agents_write_is_text_in_every_field_of_a_session() {
     session(&rig, ID, &tricks, &borrowed(&steps), SessionState::Done).await;
     let browser = Browser::signed_in(&rig, "local").await;
     let path = format!("/projects/p0/sessions/{ID}");
-    for below in ["", "/trace", "/steps/turn_0", "/steps/call_0_0", "/steps/say_1_0", "/steps/open", "/steps/check_1"] {
+    for below in [
+        "",
+        "/trace",
+        "/replay",
+        "/replay?step=3",
+        "/steps/turn_0",
+        "/steps/call_0_0",
+        "/steps/say_1_0",
+        "/steps/open",
+        "/steps/check_1",
+    ] {
         let page = browser.get(&format!("{path}{below}")).await;
         assert_is_text(&page, below);
         assert!(page.body.contains("&#60;script&#62;") && page.body.contains("{{ 7 * 7 }}"), "{below}: it is readable");
@@ -279,7 +325,9 @@ async fn sessions_of_a_project_of_others_are_not_there() {
     session(&rig, ID, "goal", &[], SessionState::Done).await;
     rig.houses[0].store.people().add_user("eve").await.unwrap();
     let eve = Browser::signed_in(&rig, "eve").await;
-    for below in ["", "/new", &format!("/{ID}"), &format!("/{ID}/trace"), &format!("/{ID}/steps/open")] {
+    for below in
+        ["", "/new", &format!("/{ID}"), &format!("/{ID}/trace"), &format!("/{ID}/replay"), &format!("/{ID}/steps/open")]
+    {
         let theirs = eve.get(&format!("/projects/p0/sessions{below}")).await;
         let none = eve.get(&format!("/projects/p9/sessions{below}")).await;
         assert_eq!((theirs.status, &theirs.body), (none.status, &none.body), "{below}");
@@ -353,7 +401,12 @@ impl Work for Told {
             let target = run
                 .target
                 .map(|target| format!("{} {} {:?} {}", target.kind, target.id, target.workflow, target.is_new));
-            self.info(ID, format!("start {user} {:?} {} {:?} {target:?}", run.goal, run.profile, run.ticket)).await
+            if run.files.iter().any(|file| file == "model.none") {
+                let why = "one of the files for the session, `model.none`: the workspace has no such file or folder";
+                return Err(ToolError::new(ErrorKind::Validation, why));
+            }
+            let (goal, files) = (run.goal, run.files);
+            self.info(ID, format!("start {user} {goal:?} {} {:?} {files:?} {target:?}", run.profile, run.ticket)).await
         })
     }
     fn go_on<'a>(&'a self, user: &'a str, session: &'a str, message: Option<String>) -> Done<'a, SessionInfo> {
@@ -451,6 +504,10 @@ async fn a_form_starts_a_session_and_keeps_what_was_typed_where_it_is_wrong() {
         (form(&[("goal", "x"), ("ticket", "TKT-<1>"), ("kind", "step")]), "id=\"id-error\""),
         (form(&[("goal", "x"), ("ticket", "TKT-<1>"), ("id", "step-1")]), "id=\"kind-error\""),
         (form(&[("goal", "x"), ("ticket", "TKT-<1>"), ("model", "nope")]), "id=\"model-error\""),
+        (
+            form(&[("goal", "x"), ("ticket", "TKT-<1>"), ("model", "script"), ("files", "a\r\nmodel.none")]),
+            "id=\"files-error\"",
+        ),
     ] {
         let wrong = browser.post(path, &typed).await;
         assert_eq!(wrong.status, 400, "{typed}: {wrong:?}");
@@ -461,11 +518,18 @@ async fn a_form_starts_a_session_and_keeps_what_was_typed_where_it_is_wrong() {
         );
     }
     assert!(told.said.lock().unwrap().is_empty(), "nothing was started");
-    let typed = form(&[("goal", "one\r\ntwo"), ("kind", "step"), ("id", "s"), ("workflow", "main"), ("create", "on")]);
+    let typed = form(&[
+        ("goal", "one\r\ntwo"),
+        ("files", " src/a.rs \r\n\r\ndocs"),
+        ("kind", "step"),
+        ("id", "s"),
+        ("workflow", "main"),
+        ("create", "on"),
+    ]);
     let started = browser.post(path, &typed).await;
     assert_eq!((started.status, started.header("location")), (303, Some(&*format!("/projects/p0/sessions/{ID}"))));
     let said = told.said.lock().unwrap().pop().unwrap();
-    assert_eq!(said, r#"start local "one\ntwo" builder None Some("step s Some(\"main\") true")"#);
+    assert_eq!(said, r#"start local "one\ntwo" builder None ["src/a.rs", "docs"] Some("step s Some(\"main\") true")"#);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use toolhost_agent::model::Usage;
 use toolhost_agent::session::{Answer, AnswerForm, Event, LoopResult, Status as Ending, Watch, summary_of};
-use toolhost_contract::{ErrorKind, QUOTE_MARK, quoted, told_arguments, visible_line};
+use toolhost_contract::{ErrorKind, QUOTE_MARK, quoted, visible_line};
 use toolhost_host::Registry;
 
 use super::status::Status;
@@ -246,15 +246,7 @@ impl Inner {
 
     fn call_started(&mut self, step: &str, tool: &str, arguments: &Value) {
         self.close();
-        let known = self.registry.as_ref().and_then(|registry| registry.get(tool)).map(|known| &known.info);
-        let (title, told) = match known {
-            Some(known) => {
-                let command = known.facts.command.map(|command| command.name);
-                (known.title.to_string(), told_arguments(known.facts.paths, command, arguments))
-            }
-            None => (name(tool), brief(arguments)),
-        };
-        let told = if told.is_empty() { told } else { format!(": {told}") };
+        let (title, told) = told_call(self.registry.as_deref(), tool, arguments);
         print::aside(format_args!("{} {}{told}", paint(DIM, "->"), paint(BOLD, &title)));
         if self.running.len() < RUNNING_MAX {
             let told = format!("{title}{told}");
@@ -273,30 +265,8 @@ impl Inner {
         let is_one_of_many = self.running.len() > 1;
         let running = place.and_then(|place| self.running.remove(place));
         let mut brief = without_digest(brief);
-        let mark = match exit_code.filter(|exit_code| *ok && *exit_code != 0) {
-            Some(exit_code) => {
-                let style = if FENCE_WORDS.iter().any(|words| brief.contains(words)) { WARN } else { BAD };
-                paint(style, format_args!("exit {exit_code}"))
-            }
-            None if *waits => paint(WARN, "waits"),
-            None if *ok => paint(GOOD, "ok"),
-            None => {
-                let code = code.as_deref().unwrap_or_default();
-                // For programs: people have the words before it.
-                let end = brief.rfind(" (").filter(|start| brief[*start..].contains(code));
-                brief.truncate(end.unwrap_or(brief.len()));
-                match kind {
-                    Some(ErrorKind::Security) => paint(WARN, "fenced off"),
-                    Some(ErrorKind::Permission) => paint(WARN, "not allowed"),
-                    Some(ErrorKind::Denied) => paint(WARN, "denied"),
-                    Some(ErrorKind::Cancelled) => paint(WARN, "cancelled"),
-                    Some(_) => paint(BAD, "failed"),
-                    None if code.is_empty() => paint(BAD, "failed"),
-                    // Of a version that did not keep the kind.
-                    None => paint(BAD, name(code)),
-                }
-            }
-        };
+        let code = code.as_deref();
+        let mark = End { ok: *ok, waits: *waits, exit_code: *exit_code, code, kind: *kind }.told(&mut brief);
         let again = if *replayed { paint(DIM, " (from before)") } else { String::new() };
         // Of a command that was ended, what was seen of it while it ran.
         let seen = running.as_ref().and_then(|running| running.output.as_deref()).map(last_lines);
@@ -382,8 +352,13 @@ impl Inner {
 
     /// A line of the model's at a terminal. Its mark tells it from what the host says.
     fn styled(&mut self, line: &str) {
-        let line = self.markdown.line(line);
-        print::line(format_args!("{QUOTE_MARK}{line}"));
+        self.quoted_lines(|markdown| markdown.line(line));
+    }
+
+    fn quoted_lines(&mut self, shown: impl FnOnce(&mut Markdown) -> Vec<String>) {
+        for line in shown(&mut self.markdown) {
+            print::line(format_args!("{QUOTE_MARK}{line}"));
+        }
     }
 
     /// Text for a program. Where a person reads it beside what the host says, its lines have a mark.
@@ -410,12 +385,12 @@ impl Inner {
     }
 
     fn close(&mut self) {
-        if !std::mem::take(&mut self.open) {
-            return;
+        if std::mem::take(&mut self.open) {
+            let held = std::mem::take(&mut self.held);
+            self.fold = None;
+            if std::io::stdout().is_terminal() { self.styled(&held) } else { print::line(held) }
         }
-        let held = std::mem::take(&mut self.held);
-        self.fold = None;
-        if std::io::stdout().is_terminal() { self.styled(&held) } else { print::line(held) }
+        self.quoted_lines(Markdown::rest);
     }
 
     fn add(&mut self, usage: &Usage, cost: Option<f64>, ms: u64) {
@@ -438,6 +413,52 @@ impl Inner {
             }
         };
         format!("turn {turn}{tokens}{cost} · model {:.1} s", self.elapsed_ms as f64 / 1000.0)
+    }
+}
+
+/// A call as a sentence: the tool's title, and `: ` with what it works on where there is anything to say.
+pub(in crate::commands) fn told_call(registry: Option<&Registry>, tool: &str, arguments: &Value) -> (String, String) {
+    let known = registry.and_then(|registry| registry.told_call(tool, arguments));
+    let (title, told) = known.unwrap_or_else(|| (name(tool), brief(arguments)));
+    let told = if told.is_empty() { told } else { format!(": {told}") };
+    (title, told)
+}
+
+/// How a call ended.
+pub(in crate::commands) struct End<'a> {
+    pub(in crate::commands) ok: bool,
+    pub(in crate::commands) waits: bool,
+    pub(in crate::commands) exit_code: Option<i64>,
+    pub(in crate::commands) code: Option<&'a str>,
+    pub(in crate::commands) kind: Option<ErrorKind>,
+}
+
+impl End<'_> {
+    /// In a word or two. The error's code, which is for programs, is taken out of `brief`.
+    pub(in crate::commands) fn told(&self, brief: &mut String) -> String {
+        if let Some(exit_code) = self.exit_code.filter(|exit_code| self.ok && *exit_code != 0) {
+            let style = if FENCE_WORDS.iter().any(|words| brief.contains(words)) { WARN } else { BAD };
+            return paint(style, format_args!("exit {exit_code}"));
+        }
+        if self.waits {
+            return paint(WARN, "waits");
+        }
+        if self.ok {
+            return paint(GOOD, "ok");
+        }
+        let code = self.code.unwrap_or_default();
+        let end = brief.rfind(" (").filter(|start| brief[*start..].contains(code));
+        brief.truncate(end.unwrap_or(brief.len()));
+        match self.kind {
+            Some(ErrorKind::Security) => paint(WARN, "fenced off"),
+            Some(ErrorKind::Permission) => paint(WARN, "not allowed"),
+            Some(ErrorKind::Denied) => paint(WARN, "denied"),
+            Some(ErrorKind::Cancelled) => paint(WARN, "cancelled"),
+            Some(_) => paint(BAD, "failed"),
+            None if code.is_empty() => paint(BAD, "failed"),
+            // Of a version that did not keep the kind.
+            None => paint(BAD, name(code)),
+        }
     }
 }
 
@@ -518,7 +539,7 @@ fn told_of_package(text: &str, is_answer: bool) -> String {
 
 /// How a run has ended, and what to do with what it came to.
 pub(in crate::commands) fn conclude(result: &LoopResult) {
-    let failed = result.calls.iter().filter(|call| !call.ok).count();
+    let failed = result.calls.iter().filter(|call| call.has_failed()).count();
     if let Some(Answer::Change { change_set_id, warnings, .. }) = &result.answer {
         print::note(format_args!(
             "{} {change_set_id} is staged and valid, with {}; apply it with: toolhost change apply {change_set_id}",

@@ -27,7 +27,7 @@ use crate::{EXIT_DENIED, Usage, model, personas, print, terminal, wire};
 /// Most bytes of a goal that comes through standard input.
 const GOAL_BYTES_MAX: u64 = 256 * 1024;
 /// The session that its user worked in last.
-const LAST: &str = "last";
+pub(super) const LAST: &str = "last";
 /// The profile of sessions on workflow packages.
 const BUILDER: &str = "builder";
 
@@ -61,6 +61,9 @@ pub(crate) struct Args {
     /// The ticket that the work is about
     #[arg(long, value_name = "ID")]
     ticket: Option<String>,
+    /// A file or folder of the workspace that the model looks at first; may be said several times
+    #[arg(long = "file", value_name = "PATH", conflicts_with_all = ["is_continued", "target"])]
+    files: Vec<String>,
     /// Work on the workflow package: workflow:ID, step:ID, agent:ID or asset:PATH
     #[arg(long, value_name = "TYPE:ID")]
     target: Option<String>,
@@ -167,7 +170,8 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         };
         task = with_goal(task, first);
     }
-    let request = SessionRequest::new(task).profile(profile).persona(&args.persona).limits(limits);
+    let request =
+        SessionRequest::new(task).profile(profile).persona(&args.persona).limits(limits).files(args.files.clone());
     let session = host.start(request, &model).await.map_err(|error| match error {
         Error::Start(error) => {
             let told = match error {

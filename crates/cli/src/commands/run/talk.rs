@@ -11,27 +11,52 @@ use crate::terminal::Terminal;
 
 /// What stands before what a person types.
 const PROMPT: &str = "you> ";
+/// What stands before the further lines of a message.
+const PROMPT_MORE: &str = "...> ";
 /// What ends a conversation, besides the end of the input.
 const LEAVE: [&str; 3] = ["/quit", "/exit", "/q"];
+/// What tells how a conversation goes.
+const HELP: [&str; 2] = ["/help", "/?"];
+const HELP_TEXT: &str = "each line is a message. A line that ends with \\ goes on in the next one. While the model works, Ctrl-C ends the call \
+under way and pauses; a second one cancels the session. /quit or Ctrl-D leaves, and `toolhost run --continue` comes back. In another \
+terminal, `toolhost undo --session last` takes back what the session changed in files.";
 
 /// What the person says next; none where they leave.
 pub(in crate::commands) async fn next_message(terminal: &Terminal) -> Option<String> {
+    let mut message = String::new();
     loop {
+        let prompt = if message.is_empty() { PROMPT } else { PROMPT_MORE };
         let line = tokio::select! {
-            line = terminal.prompt(PROMPT) => line?,
+            line = terminal.prompt(prompt) => line?,
             _ = tokio::signal::ctrl_c() => {
                 print::note("");
                 return None;
             }
         };
-        let message = line.trim();
-        if LEAVE.contains(&message) {
-            return None;
+        if let Some(begun) = line.strip_suffix('\\') {
+            message.push_str(begun);
+            message.push('\n');
+            continue;
         }
-        if !message.is_empty() {
-            return Some(message.to_owned());
+        message.push_str(&line);
+        let said = std::mem::take(&mut message);
+        match said.trim() {
+            "" => {}
+            word if LEAVE.contains(&word) => return None,
+            word if HELP.contains(&word) => print::note(HELP_TEXT),
+            word if is_command(word) => {
+                let word = print::visible_line(word);
+                print::note(format_args!("`{word}` is no command here, and was not sent; /help tells which there are"));
+            }
+            said => return Some(said.to_owned()),
         }
     }
+}
+
+/// Whether it is written as a command of a conversation: one word with one slash before it.
+fn is_command(said: &str) -> bool {
+    said.strip_prefix('/')
+        .is_some_and(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic() || c == '-'))
 }
 
 /// Runs a session, and goes on with each message until the person leaves. `message`: the first one, where the session has its

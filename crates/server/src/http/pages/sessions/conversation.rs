@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use toolhost_contract::visible_json;
+use toolhost_host::Registry;
 use toolhost_store::StepRow;
 
 use crate::http::pages::split::Split;
@@ -26,6 +27,10 @@ pub(super) struct Item {
     /// How it is set: `person`, `agent`, `call` or `note`.
     pub(super) class: &'static str,
     pub(super) step: String,
+    /// Its number in the journal.
+    pub(super) seq: i64,
+    /// Whether the page is about this one.
+    pub(super) is_current: bool,
     pub(super) who: String,
     pub(super) when: When,
     /// What it came to, in a sentence.
@@ -45,6 +50,8 @@ impl Item {
         Self {
             class,
             step: row.step.clone(),
+            seq: row.seq,
+            is_current: false,
             who: who.into(),
             when: When::of(visitor, row.at_ms),
             sentence: String::new(),
@@ -92,15 +99,20 @@ pub(super) fn number(body: &Value, field: &str) -> u64 {
 }
 
 /// Steps in their order, as a conversation.
-pub(super) fn items(visitor: &Visitor<'_>, rows: &[StepRow]) -> Vec<Item> {
+pub(super) fn items(visitor: &Visitor<'_>, registry: &Registry, rows: &[StepRow]) -> Vec<Item> {
     let turns = || rows.iter().filter(|row| kind_of(&row.step).0 == "turn");
     let asked: BTreeMap<&str, &Value> =
         turns().flat_map(|row| calls_of(&row.body)).map(|(step, _, arguments)| (step, arguments)).collect();
     let ended: BTreeSet<&str> = rows.iter().map(|row| &*row.step).collect();
-    rows.iter().filter_map(|row| item(visitor, row, &asked, &ended)).collect()
+    rows.iter().filter_map(|row| item((visitor, registry), row, &asked, &ended)).collect()
 }
 
-fn item(visitor: &Visitor<'_>, row: &StepRow, asked: &BTreeMap<&str, &Value>, ended: &BTreeSet<&str>) -> Option<Item> {
+fn item(
+    (visitor, registry): (&Visitor<'_>, &Registry),
+    row: &StepRow,
+    asked: &BTreeMap<&str, &Value>,
+    ended: &BTreeSet<&str>,
+) -> Option<Item> {
     let (kind, turn) = kind_of(&row.step);
     let said = |text: &str| Shown::markdown(text, SAID_LEVEL, SAID_LINES_MAX, SAID_BYTES_MAX);
     Some(match kind {
@@ -117,14 +129,23 @@ fn item(visitor: &Visitor<'_>, row: &StepRow, asked: &BTreeMap<&str, &Value>, en
             }
         }
         "call" => {
-            let is_bad = row.body.get("ok").and_then(Value::as_bool) == Some(false);
-            let arguments = asked.get(&*row.step).map(|arguments| arguments_text(arguments)).unwrap_or_default();
+            let has_failed = row.body.get("exitCode").and_then(Value::as_i64).is_some_and(|code| code != 0);
+            let is_bad = has_failed || row.body.get("ok").and_then(Value::as_bool) == Some(false);
+            let arguments = asked.get(&*row.step).copied();
+            let tool = text(&row.body, "tool");
+            let told = registry.told_call(tool, arguments.and_then(|given| given.get("json")).unwrap_or(&Value::Null));
+            let who = match told {
+                Some((title, on)) if on.is_empty() => title,
+                Some((title, on)) => format!("{title}: {on}"),
+                None => name(tool),
+            };
+            let arguments = arguments.map(arguments_text).unwrap_or_default();
             Item {
                 sentence: call_sentence(&row.body),
                 is_bad,
                 text: Shown::of(&answer_text(text(&row.body, "content")), CALL_LINES_MAX, CALL_BYTES_MAX),
                 asked: Shown::of(&arguments, CALL_LINES_MAX, CALL_BYTES_MAX),
-                ..Item::new(visitor, row, "call", name(text(&row.body, "tool")))
+                ..Item::new(visitor, row, "call", who)
             }
         }
         "end" => Item {
@@ -156,11 +177,15 @@ fn turn_sentence(turn: &Value) -> String {
     parts.join(" · ")
 }
 
-/// `Answered after 1.2 s: edited a.txt`. A call that waits for a person has answered, too, and its first line says so.
+/// `Answered after 1.2 s: edited a.txt`, `Exit code 1 after 30 ms: …`, `Waits for a person: …`.
 fn call_sentence(call: &Value) -> String {
     let took = duration(number(call, "ms"));
     let outcome = match (call.get("ok").and_then(Value::as_bool), text(call, "code")) {
-        (Some(true), _) => format!("Answered after {took}"),
+        (Some(true), _) if call.get("waits").and_then(Value::as_bool) == Some(true) => "Waits for a person".to_owned(),
+        (Some(true), _) => match call.get("exitCode").and_then(Value::as_i64) {
+            Some(exit_code) if exit_code != 0 => format!("Exit code {exit_code} after {took}"),
+            _ => format!("Answered after {took}"),
+        },
         (_, "") => format!("Failed after {took}"),
         (_, code) => format!("Failed after {took} ({})", name(code)),
     };
@@ -210,6 +235,9 @@ mod tests {
         assert_eq!(told(json!({ "ok": true, "ms": 1200, "brief": "edited a" })), "Answered after 1.2 s: edited a");
         assert_eq!(told(json!({ "ok": false, "ms": 3, "code": "DENIED" })), "Failed after 3 ms (DENIED)");
         assert_eq!(told(json!({})), "Failed after 0 ms");
+        assert_eq!(told(json!({ "ok": true, "ms": 3, "exitCode": 1 })), "Exit code 1 after 3 ms");
+        assert_eq!(told(json!({ "ok": true, "ms": 3, "exitCode": 0 })), "Answered after 3 ms");
+        assert_eq!(told(json!({ "ok": true, "waits": true, "brief": "ask-1" })), "Waits for a person: ask-1");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod conversation;
 mod one;
+mod replay;
 mod start;
 mod trace;
 
@@ -39,6 +40,12 @@ pub(in super::super) const ROUTES: &[Route] = &[
         name: "session_trace",
         takes_forms: false,
         make: trace_of,
+    },
+    Route {
+        path: "/projects/{project}/sessions/{session}/replay",
+        name: "session_replay",
+        takes_forms: false,
+        make: replay_of,
     },
     Route {
         path: "/projects/{project}/sessions/{session}/steps/{step}",
@@ -172,6 +179,10 @@ fn one_step(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
 
 fn trace_of(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move { trace::show(&visitor, &wanted).await })
+}
+
+fn replay_of(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move { replay::show(&visitor, &wanted).await })
 }
 
 async fn list(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<Body>, ToolError> {

@@ -209,7 +209,7 @@ async fn shown(
         .collect();
     let why = super::why_stopped(membership, &row).await?;
     let address = address(membership, id);
-    let mut items = items(visitor, &rows);
+    let mut items = items(visitor, project.gate.registry(), &rows);
     let is_diff = items.iter().any(Item::is_diff);
     if look.is_split {
         items.iter_mut().for_each(Item::split);

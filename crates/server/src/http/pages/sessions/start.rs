@@ -49,6 +49,8 @@ fn fields(membership: &Membership, models: &[ModelLine]) -> Vec<Field> {
             .hint("One that the operator of this server has configured. Leave it empty for the usual one.")
             .value(usual_of(models)),
         Field::new("ticket", "Ticket", Shape::Line).hint("The ticket that the work is about, such as TKT-001."),
+        Field::new("files", "Files to begin with", Shape::Text(2))
+            .hint("Files and folders of the workspace that the agent looks at first: a path in each line, such as src/main.rs."),
         Field::new("kind", "Target in the workflow package", choice(Some("none: work in the workspace"), TARGETS)),
         Field::new("id", "Id of the target", Shape::Line).hint("Such as step-03; for an asset, its path."),
         Field::new("workflow", "Workflow of the target", Shape::Line)
@@ -99,7 +101,7 @@ pub(super) async fn answer(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Res
             let hint = error.hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
             let message = format!("{}.{hint}", error.message);
             // The port names what it has refused by the words of its fields.
-            let about = ["model", "ticket", "persona", "profile"].into_iter().find(|name| {
+            let about = ["files", "model", "ticket", "persona", "profile"].into_iter().find(|name| {
                 error.message.contains(name) && form.get(*name).is_some_and(|typed| !typed.trim().is_empty())
             });
             let is_beside = about.is_some_and(|name| complain(&mut fields, name, &message));
@@ -164,6 +166,13 @@ fn run(form: &BTreeMap<String, String>, fields: &mut [Field], membership: &Membe
         persona: typed("persona").map(str::to_owned),
         model: typed("model").map(str::to_owned),
         ticket: typed("ticket").map(str::to_owned),
+        files: typed("files")
+            .into_iter()
+            .flat_map(str::lines)
+            .map(str::trim)
+            .filter(|path| !path.is_empty())
+            .map(str::to_owned)
+            .collect(),
         target,
         origin: None,
     })
