@@ -84,7 +84,7 @@ fn session(project: &Project, number: usize) -> NewSession {
 /// A call that ended: of each ten, one has changed something.
 fn row(project: &Project, number: usize) -> Entry {
     use toolhost_contract::IdSource as _;
-    let (tool, effect) = if number % 10 == 0 { ("file.write", "writes") } else { ("file.read", "reads") };
+    let (tool, effect) = if number.is_multiple_of(10) { ("file.write", "writes") } else { ("file.read", "reads") };
     Entry {
         event: Event::Finished,
         call_id: RandomIds.call_id(),
@@ -97,7 +97,7 @@ fn row(project: &Project, number: usize) -> Entry {
         arguments: json!({ "path": format!("src/file-{}.rs", number % 1000) }),
         digest: None,
         decision: Some(json!({ "policy": { "decide": "allow" } })),
-        outcome: Some(json!({ "ok": number % 50 != 0 })),
+        outcome: Some(json!({ "ok": !number.is_multiple_of(50) })),
         duration_ms: Some(2),
         fence: "full".to_owned(),
         trace: Trace::None,
