@@ -113,6 +113,20 @@ impl Terminal {
         if self.takes_keys && !wants_text(shown) { SingleKeys::on() } else { None }
     }
 
+    /// Returns when the person leaves while nothing is asked: `q`, Ctrl-D, or the terminal has gone.
+    pub(crate) async fn left(&self) {
+        let mut keyboard = self.keyboard.lock().await;
+        while let Some(typed) = keyboard.typed().await {
+            let is_leaving = match &typed {
+                Typed::Key(key) => *key == 'q',
+                Typed::Line(line) => matches!(line.trim(), "q" | "quit"),
+            };
+            if is_leaving {
+                return;
+            }
+        }
+    }
+
     /// The next line behind a prompt; `None` when the terminal has gone.
     pub(crate) async fn prompt(&self, prompt: &str) -> Option<String> {
         print::prompt(prompt);

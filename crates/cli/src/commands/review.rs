@@ -15,6 +15,7 @@ use toolhost_store::{Ask, AskKind, AskPage, AskState, AskSummary};
 use crate::asks::{came, decided, edited_arguments, ended, state};
 use crate::attention::AttentionFlags;
 use crate::hosting::key_of;
+use crate::keyboard::SingleKeys;
 use crate::selection::{Column, Selection};
 use crate::settings::Settings;
 use crate::terminal::{self, Asked, Terminal};
@@ -433,6 +434,8 @@ async fn watch(answers: &Answers, attention: AttentionFlags, settings: &Settings
     let stop = crate::signals::ended_by_signal();
     let ask_here = terminal::is_there() && !settings.json;
     let terminal = terminal(answers, settings).await.with_keys();
+    // While nothing is asked, a key can end the watch.
+    let mut idle = if ask_here { SingleKeys::on() } else { None };
     if ask_here {
         print::aside(print::paint(
             print::DIM,
@@ -456,6 +459,7 @@ async fn watch(answers: &Answers, attention: AttentionFlags, settings: &Settings
                 print::json_line(&ask)?;
                 continue;
             }
+            idle = None;
             let (ask, shown) = answers.queue.get(answers.person.project_id, ask.number).await?;
             tell_what_came(answers, &mut followed).await?;
             let place = (waiting > 1).then_some((n + 1, waiting));
@@ -486,8 +490,12 @@ async fn watch(answers: &Answers, attention: AttentionFlags, settings: &Settings
         if page.more > 0 {
             continue;
         }
+        if ask_here && idle.is_none() {
+            idle = SingleKeys::on();
+        }
         tokio::select! {
             () = tokio::time::sleep(WATCH_EVERY) => {}
+            () = terminal.left(), if ask_here => return Ok(ExitCode::SUCCESS),
             () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
         }
     }

@@ -155,6 +155,15 @@ fn one_key_answers_the_watch_which_counts_what_waits_and_tells_what_came_of_it()
     person.types("x");
     person.sees("not taken");
     assert_eq!(ended(&program, &third).0, "open");
-    person.types("\u{3}");
-    assert!(matches!(person.leaves(), Some(0 | 130)));
+    person.sees(menu);
+    person.types("q");
+    assert_eq!((person.leaves(), ended(&program, &third).0), (Some(0), json!("open")));
+    assert_eq!(program.run(&["review", "decide", &third, "--deny"]).code, Some(0));
+    // Where nothing is asked, the same key ends the watch.
+    for key in ["q", "\u{4}"] {
+        let mut person = Typist::of(&program, &["review", "watch"]);
+        person.sees("q or Ctrl-C ends the watch");
+        person.types(key);
+        assert_eq!(person.leaves(), Some(0), "{key:?}");
+    }
 }
