@@ -59,6 +59,7 @@ pub(crate) fn decided(ask: &Ask) -> String {
         Some("allow") => format!("{id} is allowed"),
         Some("allow_edited") => format!("{id} is allowed with your arguments"),
         Some("deny") => format!("{id} is denied; its agent is told"),
+        Some("text") => format!("{id} is answered: {}", print::cell(text_of(ask).unwrap_or_default())),
         word => format!("{id} is answered: {}", spaced(word)),
     }
 }
@@ -80,6 +81,11 @@ pub(crate) fn came(ask: &Ask) -> Option<String> {
 pub(crate) fn edited_arguments(ask: &Ask) -> Option<String> {
     let arguments = ask.answer.as_ref()?.get("arguments")?;
     serde_json::to_string_pretty(arguments).ok()
+}
+
+/// The answer in words.
+fn text_of(ask: &Ask) -> Option<&str> {
+    ask.answer.as_ref()?.get("text")?.as_str()
 }
 
 fn said(ask: &Ask) -> Option<&str> {

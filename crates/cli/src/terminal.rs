@@ -162,7 +162,12 @@ impl Terminal {
             let (word, rest) = line.split_once(' ').map_or((line, ""), |(word, rest)| (word, rest.trim()));
             let rest = (!rest.is_empty()).then(|| rest.to_owned());
             // A word behind which others stand begins an answer in words.
-            let word = if wants_text(shown) && rest.is_some() { "answer" } else { whole_word(shown, word) };
+            let word = match word {
+                _ if wants_text(shown) && rest.is_some() => "answer",
+                // As the head of the watch says.
+                "q" if wants_text(shown) && self.takes_keys => "quit",
+                word => whole_word(shown, word),
+            };
             let said = match word {
                 "later" => return Asked::Later,
                 "quit" => return Asked::Leave,
@@ -176,7 +181,9 @@ impl Terminal {
                 }
                 "rule" => self.by_rule(shown, &mut keys).await,
                 "" => continue,
-                "answer" if shown.kind == AskKind::Question => shown.answer("answer", Some(line.to_owned())).map(plain),
+                "answer" if shown.kind == AskKind::Question => {
+                    shown.chosen(line.to_owned()).and_then(|text| shown.answer("answer", Some(text))).map(plain)
+                }
                 _ => self.with_text(shown, word, rest).await,
             };
             let said = match said {
@@ -411,6 +418,7 @@ fn whole_word<'a>(shown: &Shown, typed: &'a str) -> &'a str {
             "cancel" => "cancel",
             "later" => "later",
             "quit" => "quit",
+            "?" => "help",
             "" => "",
             _ => "answer",
         };

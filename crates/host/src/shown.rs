@@ -113,9 +113,12 @@ impl Shown {
             AskKind::Question => format!("{persona} asks:\n"),
         };
         text.push_str(&quoted(if self.kind == AskKind::Review { &self.title } else { &self.summary }));
-        for (number, choice) in (1..).zip(&self.choices) {
-            text.push('\n');
-            text.push_str(&quoted(&format!("  {number}  {}", visible_line(choice))));
+        if !self.choices.is_empty() {
+            // No line of the agent's begins so: its question cannot carry a list that looks like this one.
+            text.push_str("\nanswers to choose from, by their numbers:");
+            for (number, choice) in (1..).zip(&self.choices) {
+                text.push_str(&format!("\n{number} {QUOTE_MARK}{}", visible_line(choice)));
+            }
         }
         if self.kind == AskKind::Approval && !self.why.is_empty() {
             text.push_str(&format!("\nasked because {}", visible_line(&self.why)));
@@ -222,17 +225,30 @@ impl Shown {
             "cancel" => Answer::Cancel,
             "yes" => Answer::Yes,
             "no" => Answer::No,
-            "answer" => Answer::Text { text: self.chosen(needed(text)?) },
+            "answer" => Answer::Text { text: needed(text)? },
             _ => return Err(invalid(format!("`{}` is no answer", visible(word)))),
         };
         self.check(&answer)?;
         Ok(answer)
     }
 
-    /// The choice that a number stands for; whatever else was written stands for itself.
-    fn chosen(&self, text: String) -> String {
-        let number = text.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        number.and_then(|number| self.choices.get(number)).cloned().unwrap_or(text)
+    /// The choice that a number stands for, where a person has been shown the numbers and typed one of them. What is no
+    /// number stands for itself.
+    ///
+    /// # Errors
+    /// If the question offers answers, and none has this number: it is more likely a slip than an answer.
+    pub fn chosen(&self, typed: String) -> Result<String, ToolError> {
+        let is_number = !typed.trim().is_empty() && typed.trim().bytes().all(|c| c.is_ascii_digit());
+        if self.choices.is_empty() || !is_number {
+            return Ok(typed);
+        }
+        let place = typed.trim().parse::<usize>().ok().filter(|_| !typed.trim().starts_with('0'));
+        let choice = place.and_then(|place| self.choices.get(place - 1)).cloned();
+        choice.ok_or_else(|| {
+            let message = format!("no answer has the number {}: they are 1 to {}", typed.trim(), self.choices.len());
+            ToolError::new(ErrorKind::Validation, message)
+                .hint("to answer with a number of your own, write it with a word, such as \"7 days\"")
+        })
     }
 
     /// Whether what was asked can be answered so.

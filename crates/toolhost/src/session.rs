@@ -11,7 +11,7 @@ use toolhost_agent::start::{self, About, BuilderTarget, Task};
 use toolhost_agent::{BegunRun, Catalog, ObservedModel, ToolHost};
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_contract::workspace::{Access, Fence, Workspace, WsPath};
-use toolhost_contract::{Redactor, Signal};
+use toolhost_contract::{Redactor, Signal, is_deceptive};
 use toolhost_host::{Origin, Presenter};
 use toolhost_store::{Held, NewSession, Role, SessionRow, SessionState};
 
@@ -208,6 +208,10 @@ impl Host {
         goal.push_str("\n\nLook at these first:");
         for file in files {
             let wrong = |why: String| Error::SessionFile { file: file.clone(), why };
+            // A name of several lines would put words into the mouth of whoever asks.
+            if file.contains(is_deceptive) {
+                return Err(wrong("its name has line breaks, or characters that cannot be seen".to_owned()));
+            }
             let path = WsPath::parse(file).map_err(|error| wrong(error.to_string()))?;
             let spot = workspace.spot(&path, true).await.map_err(|error| wrong(error.to_string()))?;
             if spot.kind.is_none() {

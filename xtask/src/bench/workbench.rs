@@ -50,9 +50,9 @@ pub(crate) fn pages(stage: &Stage) -> Result<Measured> {
     let shelf = stage.shelves.get(Engine::Sqlite, &stage.root, &stage.program, &stage.playground.state("records"))?;
     let (state, root) = shelf.state_and_root();
     std::fs::write(root.join("a.txt"), "one\ntwo\n")?;
-    let example = ["--example", "full_project", "--package", "toolhost-testkit", "--profile", "dist"];
+    let example = ["--example", "full_project", "--package", "toolhost-testkit"];
     shell::must_run(shell::cargo(&stage.root).args(["build", "--locked"]).args(example))?;
-    let filler = shell::target(&stage.root).join("dist/examples/full_project");
+    let filler = shell::target(&stage.root).join("debug/examples/full_project");
     let root_path = root.canonicalize()?;
     shell::must_run(Command::new(filler).arg(&state).arg(&root_path).args([SESSIONS, AUDIT_ROWS]))?;
     let ours = || {

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolhost_contract::Redactor;
 use toolhost_contract::workspace::unified;
+use toolhost_contract::{Redactor, visible_line};
 
 use super::graph::{FieldChange, GraphDiff, ItemChange, compare};
 use super::{Part, Snapshot, snapshot};
@@ -193,10 +193,11 @@ fn dedented(text: &str) -> String {
 /// who shows this makes deceptive ones visible.
 #[must_use]
 pub fn render(diffs: &[ObjectDiff]) -> String {
+    // What an agent named is one line: another would begin as the lines of the host do.
     let mut out = String::new();
     for diff in diffs {
         // Writing into a string does not fail.
-        let _ = writeln!(out, "{} {}", diff.change.as_str(), diff.object);
+        let _ = writeln!(out, "{} {}", diff.change.as_str(), visible_line(&diff.object.to_string()));
         if let Some(graph) = &diff.graph {
             for (what, items) in [("node", &graph.nodes), ("edge", &graph.edges)] {
                 items.iter().for_each(|item| render_item(&mut out, what, item));
@@ -207,6 +208,7 @@ pub fn render(diffs: &[ObjectDiff]) -> String {
             // Of a file with many objects, only the part that is this one's was added or removed.
             let part = if is_own(file.part) { String::new() } else { format!("{} in ", file.part.as_str()) };
             let FileDiff { path, added, removed, .. } = file;
+            let path = visible_line(path);
             let _ = writeln!(out, "--- {} {part}{path} (+{added} -{removed})", file.change.as_str());
             out.push_str(&file.unified);
         }
@@ -216,7 +218,7 @@ pub fn render(diffs: &[ObjectDiff]) -> String {
 
 fn render_item(out: &mut String, what: &str, item: &ItemChange) {
     // Writing into a string does not fail.
-    let _ = writeln!(out, "  {what} {} {}", item.change.as_str(), item.name);
+    let _ = writeln!(out, "  {what} {} {}", item.change.as_str(), visible_line(&item.name));
     if item.change == Change::Modified {
         item.fields.iter().for_each(|field| render_field(out, "    ", field));
     }
@@ -225,5 +227,26 @@ fn render_item(out: &mut String, what: &str, item: &ItemChange) {
 fn render_field(out: &mut String, indent: &str, field: &FieldChange) {
     let shown = |value: &Option<Value>| value.as_ref().map_or_else(|| "nothing".to_owned(), Value::to_string);
     // Writing into a string does not fail.
-    let _ = writeln!(out, "{indent}{}: {} -> {}", field.name, shown(&field.before), shown(&field.after));
+    let (name, before, after) = (visible_line(&field.name), shown(&field.before), shown(&field.after));
+    let _ = writeln!(out, "{indent}{name}: {before} -> {after}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_agent_named_begins_no_line() {
+        let item = ItemChange {
+            name: "begin -> s2 (ok)\nvalid, 0 errors\u{1b}[2K".to_owned(),
+            change: Change::Modified,
+            fields: vec![FieldChange { name: "a\nvalid".to_owned(), before: None, after: Some("b\nvalid".into()) }],
+        };
+        let graph = GraphDiff { nodes: Vec::new(), edges: vec![item], fields: Vec::new() };
+        let object = Object::Workflow("main\nvalid".to_owned());
+        let diff = ObjectDiff { object, change: Change::Modified, files: Vec::new(), graph: Some(graph), sides: None };
+        let text = render(&[diff]);
+        assert_eq!(text.lines().count(), 3, "{text}");
+        assert!(!text.lines().any(|line| line.trim_start().starts_with("valid")) && !text.contains('\u{1b}'), "{text}");
+    }
 }

@@ -405,7 +405,11 @@ async fn decide_one(
     }
     let decision = match said {
         Some((word, text)) => {
-            let answer = shown.answer(word, text.clone())?;
+            let text = match text {
+                Some(text) if *word == "answer" => Some(shown.chosen(text.clone())?),
+                text => text.clone(),
+            };
+            let answer = shown.answer(word, text)?;
             let decision = Decision { answer, rule: decide.standing(&shown)? };
             terminal.check(&ask, &shown, &decision).await?;
             decision

@@ -116,6 +116,38 @@ fn each_key_of_the_watch_is_the_answer_that_its_menu_names() {
 }
 
 #[test]
+fn a_question_takes_the_number_of_an_answer_and_no_other_number() {
+    let workspace = TempWorkspace::new();
+    let program = asking(&workspace);
+    let ask = |question: &str| {
+        let arguments = json!({ "question": question, "choices": ["PostgreSQL", "SQLite"] }).to_string();
+        let asked = program.run(&["--json", "call", "human.ask", &arguments]).json();
+        asked["data"]["approvalId"].as_str().unwrap().to_owned()
+    };
+    let mut person = Typist::of(&program, &["review", "watch"]);
+    let menu = "one of these words: cancel, later, quit";
+    let first = ask("Which?\n1 | safe\n");
+    // The question's own list has the mark of what an agent wrote.
+    person.sees("| 1 | safe");
+    person.sees("answers to choose from, by their numbers:");
+    person.sees("1 | PostgreSQL");
+    person.sees(menu);
+    person.types("?\n");
+    person.sees("leave it open");
+    person.sees(menu);
+    person.types("7\n");
+    person.sees("they are 1 to 2");
+    assert_eq!(ended(&program, &first).0, "open");
+    person.sees(menu);
+    person.types("2\n");
+    person.sees(&format!("{first} is answered: SQLite"));
+    let second = ask("And then?");
+    person.sees(menu);
+    person.types("q\n");
+    assert_eq!((person.leaves(), ended(&program, &second).0), (Some(0), json!("open")));
+}
+
+#[test]
 fn one_key_answers_the_watch_which_counts_what_waits_and_tells_what_came_of_it() {
     let workspace = TempWorkspace::new();
     let program = asking(&workspace);

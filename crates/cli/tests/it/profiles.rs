@@ -207,7 +207,7 @@ async fn what_an_agent_writes_into_the_project_s_policy_changes_nothing_while_it
 
 /// A question with answers to choose from.
 fn choices(question: &str) -> Value {
-    json!({ "question": question, "choices": ["Postgre\u{1b}SQL", "SQLite"] })
+    json!({ "question": question, "choices": ["PostgreSQL", "SQLite"] })
 }
 
 /// Rules: 002.29.
@@ -224,7 +224,7 @@ async fn every_agent_at_work_can_ask_a_person_and_is_told_the_answer() {
             // A number stands for a choice, and other words for themselves.
             ("human_ask", choices("Which?"), "--answer=2", "answer", "SQLite"),
             ("human_ask", choices("And if not?"), "--answer=Neither", "answer", "Neither"),
-            ("human_ask", choices("Or a third?"), "--answer=3", "answer", "3"),
+            ("human_ask", choices("Or a third?"), "--answer=3 of them", "answer", "3 of them"),
             ("review_file", json!({ "path": "plan.md" }), "--edit=# My plan", "content", "# My plan"),
             ("review_content", json!({ "title": "x", "content": "y" }), "--pass", "status", "pass"),
         ] {
@@ -233,10 +233,16 @@ async fn every_agent_at_work_can_ask_a_person_and_is_told_the_answer() {
             assert!(id.starts_with("ask-"), "{profile} {tool}: {asked}");
             if asked["data"]["status"] == "pending_answer" && tool == "human_ask" && told != "8080" {
                 let shown = program.run(&["review", "show", &id]).stdout;
-                assert!(shown.contains("\n|   1  Postgre\\u{1b}SQL\n|   2  SQLite\n"), "{shown}");
+                let list = "\nanswers to choose from, by their numbers:\n1 | PostgreSQL\n2 | SQLite\n";
+                assert!(shown.contains(list), "{shown}");
+                for slip in ["--answer=3", "--answer=0", "--answer=02"] {
+                    let slipped = program.run(&["review", "decide", &id, slip]);
+                    assert!(slipped.code == Some(1) && slipped.stderr.contains("they are 1 to 2"), "{slipped:?}");
+                }
             }
             let ran = program.run(&["review", "decide", &id, answer]);
             assert_eq!(ran.code, Some(0), "{ran:?}");
+            assert!(tool != "human_ask" || ran.stdout.contains(&format!("{id} is answered: {told}\n")), "{ran:?}");
             let waited = host.call("approval_wait", json!({ "approvalId": id, "timeoutMs": 50 })).await;
             let outcome = &waited["structuredContent"]["data"]["outcome"];
             assert_eq!(outcome["data"][field], told, "{profile} {tool}: {waited}");

@@ -392,10 +392,13 @@ fn decision(shown: &Shown, result: ElicitResult) -> Option<Decision> {
         ElicitationAction::Accept => {
             let content = result.content.unwrap_or_default();
             let field = |name: &str| content.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-            let choice = field("choice").filter(|_| !shown.choices.is_empty());
-            let text = field("text").or(choice).map(str::to_owned);
             let word = content.get("decision").and_then(Value::as_str).unwrap_or_default();
-            shown.answer(word, text).unwrap_or_else(|_| no())
+            // Words go before the list, and are taken as they are.
+            let text = match (field("text"), field("choice")) {
+                (None, Some(choice)) if !shown.choices.is_empty() => shown.chosen(choice.to_owned()).map(Some),
+                (text, _) => Ok(text.map(str::to_owned)),
+            };
+            text.and_then(|text| shown.answer(word, text)).unwrap_or_else(|_| no())
         }
         ElicitationAction::Decline => no(),
         _ => return None,

@@ -94,7 +94,8 @@ async fn a_question_with_choices_is_answered_with_one_or_with_other_words() {
     for (question, content, told) in [
         ("one", json!({ "decision": "answer", "choice": "2" }), "SQLite"),
         ("two", json!({ "decision": "answer", "choice": "1", "text": "Neither" }), "Neither"),
-        ("three", json!({ "decision": "answer", "choice": "7" }), "7"),
+        // What was written is no number of a list.
+        ("three", json!({ "decision": "answer", "text": "2" }), "2"),
     ] {
         let form = asked(&rig, &token, "tools/call", ask(question)).await;
         let schema = &form["inputRequests"]["decision"]["params"]["requestedSchema"]["properties"]["choice"];
@@ -113,6 +114,19 @@ async fn a_question_with_choices_is_answered_with_one_or_with_other_words() {
     let both = json!({ "name": "human_ask", "arguments": { "question": "five", "kind": "yes_no", "choices": ["a"] } });
     let wrong = asked(&rig, &token, "tools/call", both).await;
     assert_eq!(wrong["structuredContent"]["error"]["kind"], "validation", "{wrong}");
+    let odd = [
+        json!(["a", "A "]),
+        json!(["2", "b"]),
+        json!(["a\nb"]),
+        json!(["a\u{202e}b"]),
+        json!(["Cancel"]),
+        json!([" "]),
+    ];
+    for choices in odd {
+        let call = json!({ "name": "human_ask", "arguments": { "question": "six", "choices": choices } });
+        let wrong = asked(&rig, &token, "tools/call", call).await;
+        assert_eq!(wrong["structuredContent"]["error"]["kind"], "validation", "{choices}: {wrong}");
+    }
 }
 
 #[tokio::test]

@@ -145,6 +145,7 @@ async fn a_replay_shows_a_session_up_to_a_step_and_leads_to_those_around_it() {
     let mut steps: Vec<(String, Value)> = (0..30).flat_map(|n| turn(n, &format!("word {n}."), "c")).collect();
     // A step that only the agent reads is never a page of its own.
     steps.insert(2, ("sets_0".to_owned(), json!({ "x": 1 })));
+    steps.push(("sets_1".to_owned(), json!({ "x": 1 })));
     session(&rig, ID, "the goal", &borrowed(&steps), SessionState::Paused).await;
     let browser = Browser::signed_in(&rig, "local").await;
     let path = format!("/projects/p0/sessions/{ID}");
@@ -166,6 +167,7 @@ async fn a_replay_shows_a_session_up_to_a_step_and_leads_to_those_around_it() {
     }
     assert_eq!(seen, 61, "the goal, 30 turns and 30 calls");
     assert!(page.contains("word 29.") && page.contains("The session has no later step."), "{page}");
+    assert!(page.contains("Step 62 of 62"), "{page}");
     let middle = browser.get(&format!("{path}/replay?step=11")).await.body;
     let (now, later) = ("word 5.", "word 6.");
     assert!(middle.contains("word 4.") && !middle.contains(later), "{middle}");

@@ -1,9 +1,17 @@
 //! `human.ask`
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolhost_contract::{Answer, Asked, Ctx, ErrorKind, Example, Expect, Facts, Question, Tool, ToolError, Wanted};
+use toolhost_contract::{
+    Answer, Asked, Ctx, ErrorKind, Example, Expect, Facts, Question, Tool, ToolError, Wanted, is_deceptive,
+    visible_line,
+};
+
+/// What a person types at a terminal to leave a question.
+const RESERVED: [&str; 5] = ["cancel", "later", "quit", "q", "?"];
 
 pub(crate) struct Ask;
 
@@ -17,7 +25,7 @@ pub(crate) struct Input {
     /// What kind of answer it takes.
     #[serde(default)]
     kind: Kind,
-    /// Answers to choose from, such as ["PostgreSQL", "SQLite"]. The person may also write another.
+    /// Answers to choose from, in words, such as ["PostgreSQL", "SQLite"]. The person may also write another.
     #[serde(default)]
     #[schemars(length(max = 9), inner(length(min = 1, max = 200)))]
     choices: Vec<String>,
@@ -45,6 +53,31 @@ pub(crate) struct Output {
     approval_id: Option<String>,
     /// `pending_answer`: until when an answer is waited for, milliseconds since 1970.
     expires_at: Option<i64>,
+}
+
+/// Each choice is words of its own, which no number and no other choice can be taken for.
+fn check(choices: &[String]) -> Result<(), ToolError> {
+    let wrong = |message: String| Err(ToolError::new(ErrorKind::Validation, message));
+    let mut seen = BTreeSet::new();
+    for choice in choices {
+        let words = choice.trim().to_lowercase();
+        if !words.chars().any(char::is_alphabetic) {
+            return wrong(format!(
+                "the choice `{}` has no word in it: write what it means, such as \"30 days\"",
+                visible_line(choice)
+            ));
+        }
+        if choice.contains(is_deceptive) {
+            return wrong(format!("the choice `{}` has characters that cannot be seen", visible_line(choice)));
+        }
+        if RESERVED.contains(&&*words) {
+            return wrong(format!("the choice `{words}` is a word that ends the question: choose another"));
+        }
+        if !seen.insert(words) {
+            return wrong(format!("the choice `{}` is there twice", visible_line(choice)));
+        }
+    }
+    Ok(())
 }
 
 impl Tool for Ask {
@@ -75,6 +108,7 @@ impl Tool for Ask {
     }
 
     async fn run(&self, ctx: &Ctx<'_>, input: Input) -> Result<Output, ToolError> {
+        check(&input.choices)?;
         let wanted = match input.kind {
             Kind::YesNo if !input.choices.is_empty() => {
                 return Err(ToolError::new(ErrorKind::Validation, "a question of yes or no has no `choices`")

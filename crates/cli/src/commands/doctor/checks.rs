@@ -269,7 +269,8 @@ fn started(told: &str, words: &[String], root: &Path, profiles: &Profiles) -> Fi
 
 /// What is to be said of an address in a client's settings. It is not tried: an agent may have written it.
 fn connected(told: &str, url: &str) -> Finding {
-    let mut url = url.to_owned();
+    // A token may stand behind the question mark.
+    let mut url = url.split_once('?').map_or(url.to_owned(), |(url, _)| format!("{url}?…"));
     Redactor::default().redact(&mut url);
     Finding::good("client", format!("{told} connects to {}, which was not tried", visible_line(&url)))
 }

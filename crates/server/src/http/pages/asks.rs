@@ -653,7 +653,10 @@ async fn decide(
         word => word,
     };
     // A button is an answer by itself. Browsers send each line's end as two characters.
-    let text = if field("choice").is_empty() { field("text") } else { field("choice") }.replace("\r\n", "\n");
+    let text = match field("choice") {
+        "" => field("text").replace("\r\n", "\n"),
+        choice => shown.chosen(choice.to_owned())?,
+    };
     if !field("line").is_empty() {
         return about_line(visitor, membership, (&ask, &shown), (&text, &field)).await;
     }

@@ -36,12 +36,14 @@ pub(super) async fn show(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respo
     let membership = visitor.membership(wanted.part("project")).await?;
     let (project, id) = (&membership.project, wanted.part("session"));
     let row = project.sessions.get(project.id, id).await?;
-    let last = (row.steps - 1).max(0);
+    let registry = project.gate.registry();
+    // What stands at the end may be for the agent alone.
+    let end = project.sessions.steps(project.id, id, row.steps - AROUND - 1, AROUND).await?;
+    let last = items(visitor, registry, &end).last().map_or(0, |item| item.seq);
     let at = wanted.asked("step").and_then(|step| step.parse().ok()).unwrap_or(0).clamp(0, last);
     let after = (at - AROUND).max(0) - 1;
     let rows = project.sessions.steps(project.id, id, after, 2 * AROUND).await?;
     let (so_far, later) = rows.split_at(rows.partition_point(|row| row.seq <= at));
-    let registry = project.gate.registry();
     let mut shown = items(visitor, registry, so_far);
     let next = items(visitor, registry, later).first().map(|item| item.seq);
     let previous = shown.iter().rev().nth(1).map(|item| item.seq);
@@ -57,7 +59,7 @@ pub(super) async fn show(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respo
             address: address(&membership, id),
             title: name(&row.title),
             number: shown.last().map_or(at, |item| item.seq) + 1,
-            of: row.steps,
+            of: last + 1,
             since: duration(u64::try_from(since_ms).unwrap_or_default()),
             items: shown,
             previous,
