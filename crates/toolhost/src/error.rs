@@ -9,7 +9,7 @@ use toolhost_contract::{ErrorKind, JournalError, Outcome, ToolError};
 use toolhost_records::RecordError;
 use toolhost_store::Role;
 
-use crate::limits::{POLICY_BYTES_MAX, PROJECT_CHARS_MAX};
+use crate::limits::{PERSONA_CHARS_MAX, POLICY_BYTES_MAX, PROJECT_CHARS_MAX};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -52,6 +52,12 @@ pub enum Error {
     Denied { user: String, project: String, role: Role },
     #[error("the project has no persona `{asked}`; did you mean `{near}`?")]
     NoPersona { asked: String, near: String },
+    #[error("a persona's name has at most {PERSONA_CHARS_MAX} characters, all of which can be seen")]
+    PersonaName,
+    #[error(
+        "{name} is a member of this project: what an agent does in that name would look like theirs, so give it another"
+    )]
+    PersonaOfMember { name: String },
     #[error("the persona {persona} has the role `{role}`, which is not a profile")]
     PersonaRole { persona: String, role: String },
     #[error("the profile `{asked}` allows more than `{own}`, the role of the persona {persona}")]
@@ -137,6 +143,8 @@ impl Error {
                 | Self::OneProject { .. }
                 | Self::NoUser { .. }
                 | Self::NoPersona { .. }
+                | Self::PersonaName
+                | Self::PersonaOfMember { .. }
                 | Self::PersonaRole { .. }
                 | Self::PersonaNarrower { .. }
                 | Self::SessionCancelled { .. }

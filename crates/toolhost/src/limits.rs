@@ -2,6 +2,8 @@
 
 /// Longest name of a project.
 pub const PROJECT_CHARS_MAX: usize = 200;
+/// Characters of the name that an agent works under.
+pub(crate) const PERSONA_CHARS_MAX: usize = 100;
 /// Longest policy file of a project, bytes.
 pub(crate) const POLICY_BYTES_MAX: u64 = 256 * 1024;
 

@@ -1,11 +1,12 @@
 //! Personas of the project: a record's role is the profile of the agent that works under its name.
 
-use toolhost_contract::visible;
+use toolhost_contract::{is_deceptive, visible};
 use toolhost_records::Persona;
 use toolhost_records::Records;
 
 use crate::error::{Error, Result};
 use crate::host::Host;
+use crate::limits::PERSONA_CHARS_MAX;
 
 /// Whose tools an agent gets, and how it works.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +31,13 @@ impl Host {
             if let Some(near) = found.iter().find(|saved| same(&saved.content.name) || same(&saved.id)) {
                 let near = visible(&near.content.name);
                 return Err(Error::NoPersona { asked: visible(persona), near });
+            }
+            if persona.chars().count() > PERSONA_CHARS_MAX || persona.contains(is_deceptive) {
+                return Err(Error::PersonaName);
+            }
+            let members = self.store().people().members(self.connection().project().id).await?;
+            if members.iter().any(|member| same(&member.name)) {
+                return Err(Error::PersonaOfMember { name: visible(persona) });
             }
             return Ok(PersonaRole { profile: asked.unwrap_or(usual).to_owned(), personality: None });
         };

@@ -64,7 +64,13 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let mut undo = Undo::plan(&log, project, &workspace, &which).await?;
     undo.steps.iter_mut().for_each(|step| host.connection().redact(&mut step.diff));
     let code = if undo.is_empty() {
-        print::aside("there is nothing to undo");
+        match &which {
+            Changes::Session(id) => print::aside(format_args!(
+                "there is nothing to undo: no file was changed by a session {}",
+                visible_line(id)
+            )),
+            _ => print::aside("there is nothing to undo"),
+        }
         ExitCode::SUCCESS
     } else if undo.conflicts.is_empty() {
         if !settings.json {

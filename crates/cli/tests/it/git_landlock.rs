@@ -23,7 +23,7 @@ fn a_person_accepts_what_could_not_be_put_back() {
     std::fs::write(&kept, "not what a host writes").unwrap();
     let refused = run();
     assert_eq!(refused["ok"], false, "{refused}");
-    let doctor = program.run(&["doctor", "--accept-git"]);
+    let doctor = program.run(&["doctor", "--accept-git", "--fence"]);
     assert_eq!(doctor.code, Some(0), "{doctor:?}");
     assert!(doctor.stdout.contains("forgets") && doctor.stdout.contains("git: repositories in the workspace"));
     assert_eq!(run()["ok"], true, "{doctor:?}");

@@ -203,7 +203,7 @@ fn a_conversation_goes_on_until_the_person_leaves() {
     person.types("/help\n");
     person.sees("goes on in the next one");
     person.sees("you> ");
-    person.types("/clear\n");
+    person.types("/clear all of it\n");
     person.sees("`/clear` is no command here, and was not sent");
     person.sees("you> ");
     person.types("begin\\\n");
@@ -361,11 +361,14 @@ fn what_was_typed_before_a_question_is_no_answer_to_it() {
     let mut person = Typist::of(&program, &["run", "go", "--model", &model]);
     person.sees("| begun");
     // A line, and half of one; the rest of that comes when the question is there.
-    person.types("y\na word: plea");
-    person.sees("a word: plea");
+    person.types("y\ny");
     workspace.write("stop", "");
     person.sees("approval needed ask-1");
     person.sees("[l]ater");
+    person.types("\n");
+    person.sees("[l]ater");
+    assert!(!workspace.has("done"), "the key was typed before the question");
+    person.types("a word: plea");
     person.types("se touch nothing\n");
     person.sees("not taken");
     assert!(!workspace.has("done"));

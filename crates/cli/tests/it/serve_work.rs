@@ -155,6 +155,11 @@ async fn a_session_is_started_on_the_server_and_told_more() {
         let refused = room.send("POST", "/sessions", wrong).await;
         assert_eq!(refused.status, 400, "{refused:?}");
     }
+    // What an agent does is told by its name: it is not a member's, and a short one that can be seen.
+    for persona in ["local", " LOCAL ", &*"p".repeat(101), "a\u{202e}b", "a\nb"] {
+        let refused = room.send("POST", "/sessions", json!({ "goal": "x", "persona": persona })).await;
+        assert_eq!(refused.status, 400, "{persona}: {refused:?}");
+    }
     let bad = room.send("POST", "/sessions", json!({ "goal": "x", "model": "script:/etc/passwd" })).await;
     assert_eq!(bad.status, 400, "{bad:?}");
     let said = room.send("POST", &format!("/sessions/{id}/messages"), json!({ "text": "Again?" })).await;

@@ -37,7 +37,12 @@ impl Empty {
     /// What is at `path` and could be a placeholder of another command: an empty folder, or an empty file that nobody may write.
     pub(crate) fn found(path: &Path, found: &Metadata) -> Option<Self> {
         if found.is_dir() {
-            return std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()).then_some(Self::Folder);
+            let is_empty = match std::fs::read_dir(path) {
+                Ok(mut entries) => entries.next().is_none(),
+                // Another command's end has removed it since: what stands there now may be the next one's.
+                Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+            };
+            return is_empty.then_some(Self::Folder);
         }
         (found.is_file() && found.len() == 0 && found.mode() & WRITABLE == 0).then_some(Self::File)
     }
@@ -173,6 +178,16 @@ fn open(parent: &OwnedFd, name: &str, what: Empty) -> rustix::io::Result<OwnedFd
 #[expect(clippy::unwrap_used, reason = "a test says by panicking what does not hold")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_goes_while_it_is_looked_at_is_no_work_of_somebody_s() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("here");
+        std::fs::create_dir(&path).unwrap();
+        let found = path.symlink_metadata().unwrap();
+        std::fs::remove_dir(&path).unwrap();
+        assert_eq!(Empty::found(&path, &found), Some(Empty::Folder));
+    }
 
     #[test]
     fn a_folder_is_held_again_though_a_process_that_is_being_started_has_a_handle_of_it() {

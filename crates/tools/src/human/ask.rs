@@ -10,6 +10,9 @@ use toolhost_contract::{
     visible_line,
 };
 
+/// Answers that a question offers: as many as one digit counts.
+const CHOICES_MAX: usize = 9;
+const CHOICE_CHARS_MAX: usize = 200;
 /// What a person types at a terminal to leave a question.
 const RESERVED: [&str; 5] = ["cancel", "later", "quit", "q", "?"];
 
@@ -19,15 +22,14 @@ pub(crate) struct Ask;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The question, with all they need to know to answer it.
+    /// The question, with all it takes to answer it.
     #[schemars(length(min = 1, max = 20000))]
     question: String,
-    /// What kind of answer it takes.
+    /// Which answer it takes.
     #[serde(default)]
     kind: Kind,
-    /// Answers to choose from, in words, such as ["PostgreSQL", "SQLite"]. The person may also write another.
+    /// Answers to choose from.
     #[serde(default)]
-    #[schemars(length(max = 9), inner(length(min = 1, max = 200)))]
     choices: Vec<String>,
 }
 
@@ -58,6 +60,9 @@ pub(crate) struct Output {
 /// Each choice is words of its own, which no number and no other choice can be taken for.
 fn check(choices: &[String]) -> Result<(), ToolError> {
     let wrong = |message: String| Err(ToolError::new(ErrorKind::Validation, message));
+    if choices.len() > CHOICES_MAX {
+        return wrong(format!("a question has at most {CHOICES_MAX} choices"));
+    }
     let mut seen = BTreeSet::new();
     for choice in choices {
         let words = choice.trim().to_lowercase();
@@ -66,6 +71,9 @@ fn check(choices: &[String]) -> Result<(), ToolError> {
                 "the choice `{}` has no word in it: write what it means, such as \"30 days\"",
                 visible_line(choice)
             ));
+        }
+        if choice.chars().count() > CHOICE_CHARS_MAX {
+            return wrong(format!("a choice has at most {CHOICE_CHARS_MAX} characters"));
         }
         if choice.contains(is_deceptive) {
             return wrong(format!("the choice `{}` has characters that cannot be seen", visible_line(choice)));

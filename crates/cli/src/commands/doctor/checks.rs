@@ -71,8 +71,11 @@ pub(super) fn fence(report: &FenceReport, refused: Option<&str>) -> Finding {
         }
         (Some(Tier::Landlock), Some(_)) => Finding::note(
             "fence",
-            format!("only the Landlock tier holds: {}", why()),
-            "allow user namespaces to this user, or accept what the Landlock tier does not hold: `toolhost doctor --fence`",
+            match &*why() {
+                "" => "only the Landlock tier holds, as it was chosen".to_owned(),
+                why => format!("only the Landlock tier holds: {why}"),
+            },
+            "leave out `--sandbox landlock`, or allow user namespaces to this user; or accept what the Landlock tier does not hold: `toolhost doctor --fence`",
         ),
         (Some(Tier::Off), _) => Finding::bad(
             "fence",
@@ -156,7 +159,8 @@ pub(super) fn model(settings: &Settings, resolved: &Resolved) -> Finding {
         Err(error) => Finding::bad(
             ABOUT,
             format!("{}: {}", visible_line(&chosen), print::all_of(&error)),
-            "keep its key with `toolhost key set NAME`, or choose another with `model` in the configuration",
+            "correct its name or its file, keep the key that it needs with `toolhost key set NAME`, or choose another with `model` in \
+             the configuration",
         ),
     }
 }

@@ -40,12 +40,13 @@ pub(in crate::commands) async fn next_message(terminal: &Terminal) -> Option<Str
         }
         message.push_str(&line);
         let said = std::mem::take(&mut message);
+        let first = said.split_whitespace().next().unwrap_or_default();
         match said.trim() {
             "" => {}
-            word if LEAVE.contains(&word) => return None,
-            word if HELP.contains(&word) => print::note(HELP_TEXT),
-            word if is_command(word) => {
-                let word = print::visible_line(word);
+            _ if LEAVE.contains(&first) => return None,
+            _ if HELP.contains(&first) => print::note(HELP_TEXT),
+            _ if is_command(first) => {
+                let word = print::visible_line(first);
                 print::note(format_args!("`{word}` is no command here, and was not sent; /help tells which there are"));
             }
             said => return Some(said.to_owned()),
