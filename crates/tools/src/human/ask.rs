@@ -22,13 +22,13 @@ pub(crate) struct Ask;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// The question, with all it takes to answer it.
+    /// The question, with what one must know.
     #[schemars(length(min = 1, max = 20000))]
     question: String,
-    /// Which answer it takes.
+    /// `yes_no`: yes or no is the answer.
     #[serde(default)]
     kind: Kind,
-    /// Answers to choose from.
+    /// To choose from.
     #[serde(default)]
     choices: Vec<String>,
 }
@@ -36,10 +36,8 @@ pub(crate) struct Input {
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
-    /// Any text.
     #[default]
     Text,
-    /// Yes or no.
     YesNo,
 }
 
