@@ -22,7 +22,7 @@ use super::super::{envelope, told};
 use super::markdown::Markdown;
 use super::marks::{mark, without_marks};
 use super::past::Past;
-use super::question::{choices, heading, kind_word, question_lines};
+use super::question::{answer_text, choices, heading, kind_word, question_lines};
 use super::route::{Made, Route, Wanted};
 use super::split::{SPLIT, Split, Splitter};
 use super::visitor::{Membership, PLACE, Visitor, heard_of_all};
@@ -652,11 +652,7 @@ async fn decide(
         "" if !field("choice").is_empty() => "answer",
         word => word,
     };
-    // A button is an answer by itself. Browsers send each line's end as two characters.
-    let text = match field("choice") {
-        "" => field("text").replace("\r\n", "\n"),
-        choice => shown.chosen(choice.to_owned())?,
-    };
+    let text = answer_text(&shown, field("choice"), field("text"))?;
     if !field("line").is_empty() {
         return about_line(visitor, membership, (&ask, &shown), (&text, &field)).await;
     }

@@ -1,6 +1,6 @@
 //! What a person is asked, as the head of a page says it.
 
-use toolhost_contract::visible_line;
+use toolhost_contract::{ToolError, visible_line};
 use toolhost_host::Shown;
 use toolhost_store::AskKind;
 
@@ -24,6 +24,18 @@ pub(super) fn question_lines(shown: &Shown) -> Vec<String> {
     let text = shown.summary.trim();
     let is_whole = shown.kind != AskKind::Question || (!text.contains('\n') && heading(shown) == visible_line(text));
     if is_whole { Vec::new() } else { text.lines().map(visible_line).collect() }
+}
+
+/// The text of an answer: of a button, which is an answer by itself, or as it was typed.
+///
+/// # Errors
+/// If the question has no such choice.
+pub(super) fn answer_text(shown: &Shown, choice: &str, typed: &str) -> Result<String, ToolError> {
+    match choice {
+        // Browsers send each line's end as two characters.
+        "" => Ok(typed.replace("\r\n", "\n")),
+        choice => shown.chosen(choice.to_owned()),
+    }
 }
 
 /// The answers that can be chosen.
