@@ -70,7 +70,7 @@ pub struct OutcomeError {
     pub details: Option<Value>,
 }
 
-/// What a call was refused with, for whoever made it on behalf of somebody.
+/// The refusal of a call, as the error of the code that made the call for a user.
 impl From<OutcomeError> for ToolError {
     fn from(OutcomeError { code, kind, message, hint, details }: OutcomeError) -> Self {
         Self { code, hint, details, ..Self::new(kind, message) }

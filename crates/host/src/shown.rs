@@ -238,14 +238,14 @@ impl Shown {
     /// # Errors
     /// If the question offers answers, and none has this number: it is more likely a slip than an answer.
     pub fn chosen(&self, typed: String) -> Result<String, ToolError> {
-        let is_number = !typed.trim().is_empty() && typed.trim().bytes().all(|c| c.is_ascii_digit());
-        if self.choices.is_empty() || !is_number {
+        let number = typed.trim();
+        if self.choices.is_empty() || number.is_empty() || !number.bytes().all(|c| c.is_ascii_digit()) {
             return Ok(typed);
         }
-        let place = typed.trim().parse::<usize>().ok().filter(|_| !typed.trim().starts_with('0'));
+        let place = number.parse::<usize>().ok().filter(|_| !number.starts_with('0'));
         let choice = place.and_then(|place| self.choices.get(place - 1)).cloned();
         choice.ok_or_else(|| {
-            let message = format!("no answer has the number {}: they are 1 to {}", typed.trim(), self.choices.len());
+            let message = format!("no answer has the number {number}: they are 1 to {}", self.choices.len());
             ToolError::new(ErrorKind::Validation, message)
                 .hint("to answer with a number of your own, write it with a word, such as \"7 days\"")
         })

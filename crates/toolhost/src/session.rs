@@ -208,7 +208,7 @@ impl Host {
         goal.push_str("\n\nLook at these first:");
         for file in files {
             let wrong = |why: String| Error::SessionFile { file: file.clone(), why };
-            // A name of several lines would put words into the mouth of whoever asks.
+            // A line break in a file's name would add a line to the goal.
             if file.contains(is_deceptive) {
                 return Err(wrong("its name has line breaks, or characters that cannot be seen".to_owned()));
             }

@@ -190,10 +190,9 @@ fn dedented(text: &str) -> String {
 }
 
 /// Diffs as plain text: a line per object, its graph in words, its files as unified diffs. Characters are as they come;
-/// who shows this makes deceptive ones visible.
+/// who shows this makes deceptive ones visible. A name is one line: the rest of a longer one would look like a line of the host's.
 #[must_use]
 pub fn render(diffs: &[ObjectDiff]) -> String {
-    // What an agent named is one line: another would begin as the lines of the host do.
     let mut out = String::new();
     for diff in diffs {
         // Writing into a string does not fail.

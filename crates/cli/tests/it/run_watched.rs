@@ -204,7 +204,7 @@ fn a_conversation_goes_on_until_the_person_leaves() {
     person.sees("goes on in the next one");
     person.sees("you> ");
     person.types("/clear all of it\n");
-    person.sees("`/clear` is no command here, and was not sent");
+    person.sees("unknown command `/clear`: it was not sent");
     person.sees("you> ");
     person.types("begin\\\n");
     person.sees("...> ");
@@ -259,7 +259,7 @@ fn a_session_begins_with_the_files_that_are_named() {
     assert!(ran.code == Some(0) && ran.stderr.contains("2 calls, 1 failed"), "{ran:?}");
     let shown = program.run(&["session", "show", "last", "--json"]).json();
     assert_eq!(shown["steps"][0]["body"]["goal"], "go\n\nLook at these first:\n- src/a.rs\n- src");
-    // What each call did is told as while it ran.
+    // The table describes a call in the words of the live view.
     let table = program.run(&["session", "show", "last"]).stdout;
     for told in ["Run a command: exit 7", "exit 7  ", "Read a file: src/a.rs", "ok  "] {
         assert!(table.contains(told), "{told}: {table}");

@@ -94,7 +94,7 @@ async fn a_question_with_choices_is_answered_with_one_or_with_other_words() {
     for (question, content, told) in [
         ("one", json!({ "decision": "answer", "choice": "2" }), "SQLite"),
         ("two", json!({ "decision": "answer", "choice": "1", "text": "Neither" }), "Neither"),
-        // What was written is no number of a list.
+        // Typed text is never read as the number of a choice.
         ("three", json!({ "decision": "answer", "text": "2" }), "2"),
     ] {
         let form = asked(&rig, &token, "tools/call", ask(question)).await;

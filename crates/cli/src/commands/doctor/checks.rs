@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toolhost::Need;
 use toolhost_contract::Redactor;
 use toolhost_contract::workspace::{FenceReport, Tier};
@@ -308,31 +308,15 @@ fn wrong_with(words: &[String], profiles: &Profiles) -> Option<String> {
     root.or(profile.map(|profile| format!("no profile is called `{profile}`")))
 }
 
-/// The command lines of Toolhost that stand in a client's settings, wherever that is; none is empty.
-fn started_by(settings: &Value) -> Vec<Vec<String>> {
+/// All objects of a client's settings, at any depth.
+fn objects_of(settings: &Value) -> Vec<&Map<String, Value>> {
     let (mut left, mut found) = (vec![settings], Vec::new());
     while let Some(value) = left.pop() {
         match value {
             Value::Array(items) => left.extend(items),
             Value::Object(fields) => {
-                // Most have `command` and `args`; opencode has all of it in `command`.
-                let texts = |value: Option<&Value>| -> Vec<String> {
-                    match value {
-                        Some(Value::String(text)) => vec![text.clone()],
-                        Some(Value::Array(items)) => {
-                            items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
-                        }
-                        _ => Vec::new(),
-                    }
-                };
-                let line = [texts(fields.get("command")), texts(fields.get("args"))].concat();
-                let is_ours = line
-                    .first()
-                    .is_some_and(|command| Path::new(command).file_name().is_some_and(|name| name == PROGRAM));
-                if is_ours {
-                    found.push(line);
-                }
                 left.extend(fields.values());
+                found.push(fields);
             }
             _ => {}
         }
@@ -340,21 +324,29 @@ fn started_by(settings: &Value) -> Vec<Vec<String>> {
     found
 }
 
-/// The addresses of servers that are called as this program is, wherever they stand in a client's settings.
-fn connected_by(settings: &Value) -> Vec<String> {
-    let (mut left, mut found) = (vec![settings], Vec::new());
-    while let Some(value) = left.pop() {
-        match value {
-            Value::Array(items) => left.extend(items),
-            Value::Object(fields) => {
-                let servers = fields.iter().filter(|(name, _)| name.contains(PROGRAM));
-                found.extend(servers.filter_map(|(_, server)| server.get("url")?.as_str().map(str::to_owned)));
-                left.extend(fields.values());
-            }
-            _ => {}
-        }
+/// A text, or the texts of a list.
+fn texts(value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::String(text)) => vec![text.clone()],
+        Some(Value::Array(items)) => items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect(),
+        _ => Vec::new(),
     }
-    found
+}
+
+/// The command lines of Toolhost that stand in a client's settings, wherever that is; none is empty.
+fn started_by(settings: &Value) -> Vec<Vec<String>> {
+    // Most have `command` and `args`; opencode has all of it in `command`.
+    let line = |fields: &Map<String, Value>| [texts(fields.get("command")), texts(fields.get("args"))].concat();
+    let is_ours = |line: &Vec<String>| {
+        line.first().is_some_and(|command| Path::new(command).file_name().is_some_and(|name| name == PROGRAM))
+    };
+    objects_of(settings).into_iter().map(line).filter(is_ours).collect()
+}
+
+/// The addresses of servers whose name has the name of this program in it, wherever they stand in a client's settings.
+fn connected_by(settings: &Value) -> Vec<String> {
+    let servers = objects_of(settings).into_iter().flatten().filter(|(name, _)| name.contains(PROGRAM));
+    servers.filter_map(|(_, server)| server.get("url")?.as_str().map(str::to_owned)).collect()
 }
 
 /// Where a program is: below one of the folders of a search path, or where it says.

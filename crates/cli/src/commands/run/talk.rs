@@ -47,7 +47,7 @@ pub(in crate::commands) async fn next_message(terminal: &Terminal) -> Option<Str
             _ if HELP.contains(&first) => print::note(HELP_TEXT),
             _ if is_command(first) => {
                 let word = print::visible_line(first);
-                print::note(format_args!("`{word}` is no command here, and was not sent; /help tells which there are"));
+                print::note(format_args!("unknown command `{word}`: it was not sent. /help lists the commands"));
             }
             said => return Some(said.to_owned()),
         }

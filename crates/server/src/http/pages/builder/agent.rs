@@ -99,7 +99,7 @@ fn edit(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         need(&membership, membership.role != Role::Viewer)?;
         let id = wanted.part("agent");
         let whole = whole(&visitor, &membership).await?;
-        let missing = || ToolError::new(ErrorKind::NotFound, "There is no such agent in the package.");
+        let missing = || ToolError::new(ErrorKind::NotFound, "The package has no agent with this id.");
         let agent = whole.package.agent(id).ok_or_else(missing)?;
         let object = Object::Agent(id.to_owned());
         let mut shown = NewPage {
