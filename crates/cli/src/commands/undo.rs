@@ -66,7 +66,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
     let code = if undo.is_empty() {
         match &which {
             Changes::Session(id) => print::aside(format_args!(
-                "there is nothing to undo: no file was changed by a session {}",
+                "there is nothing to undo: the session {} has changed no files, or there is no such session",
                 visible_line(id)
             )),
             _ => print::aside("there is nothing to undo"),

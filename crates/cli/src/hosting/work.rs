@@ -117,13 +117,11 @@ impl ProjectWork {
             return Err(if names.is_empty() { error } else { error.hint(format!("there is {}", names.join(", "))) });
         }
         if named.is_none() && self.models.default.is_none() {
-            let error = ToolError::new(
-                ErrorKind::Conflict,
-                "no model is chosen, and this server has none for sessions that name none",
-            );
+            let error =
+                ToolError::new(ErrorKind::Conflict, "no model was chosen, and this server has no default model");
             let known: Vec<&str> = known.iter().map(|known| known.as_str()).collect();
             return Err(error.hint(match known[..] {
-                [] => "its operator names one with `model` in the configuration".to_owned(),
+                [] => "the operator of the server sets one with `model` in the configuration".to_owned(),
                 _ => format!("choose one of: {}", known.join(", ")),
             }));
         }

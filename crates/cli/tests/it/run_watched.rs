@@ -201,7 +201,7 @@ fn a_conversation_goes_on_until_the_person_leaves() {
     person.sees("you> ");
     // What is written as a command is none for the model.
     person.types("/help\n");
-    person.sees("goes on in the next one");
+    person.sees("continues the message on the next line");
     person.sees("you> ");
     person.types("/clear all of it\n");
     person.sees("unknown command `/clear`: it was not sent");

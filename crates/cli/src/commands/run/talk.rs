@@ -15,11 +15,11 @@ const PROMPT: &str = "you> ";
 const PROMPT_MORE: &str = "...> ";
 /// What ends a conversation, besides the end of the input.
 const LEAVE: [&str; 3] = ["/quit", "/exit", "/q"];
-/// What tells how a conversation goes.
+/// What lists the commands of a conversation.
 const HELP: [&str; 2] = ["/help", "/?"];
-const HELP_TEXT: &str = "each line is a message. A line that ends with \\ goes on in the next one. While the model works, Ctrl-C ends the call \
-under way and pauses; a second one cancels the session. /quit or Ctrl-D leaves, and `toolhost run --continue` comes back. In another \
-terminal, `toolhost undo --session last` takes back what the session changed in files.";
+const HELP_TEXT: &str = "Each line is a message. A \\ at the end of a line continues the message on the next line. While the model works, \
+Ctrl-C ends the current call and pauses the session; a second Ctrl-C cancels it. /quit, /exit and Ctrl-D leave the conversation, and `toolhost \
+run --continue` resumes it. In another terminal, `toolhost undo --session last` undoes the changes of files.";
 
 /// What the person says next; none where they leave.
 pub(in crate::commands) async fn next_message(terminal: &Terminal) -> Option<String> {
@@ -54,7 +54,7 @@ pub(in crate::commands) async fn next_message(terminal: &Terminal) -> Option<Str
     }
 }
 
-/// Whether it is written as a command of a conversation: one word with one slash before it.
+/// Whether a word is written as a command of a conversation: a slash and letters.
 fn is_command(said: &str) -> bool {
     said.strip_prefix('/')
         .is_some_and(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic() || c == '-'))
