@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
+use toolhost_contract::Listener;
 use toolhost_contract::workspace::Captured;
 
 /// Bytes of each end that are given up to cut at a blank; at most a quarter of the end.
@@ -65,6 +66,53 @@ impl Capture {
     }
 }
 
+/// Longest line that is held until it is whole.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// Hands on what a stream prints in whole lines. Two streams that come to one listener would otherwise cut each other's lines, and
+/// half of a secret is not known to be one.
+pub(crate) struct Lines {
+    listener: Listener,
+    held: Vec<u8>,
+}
+
+impl Lines {
+    pub(crate) fn new(listener: Listener) -> Self {
+        Self { listener, held: Vec::new() }
+    }
+
+    /// Whether it holds the beginning of a line.
+    pub(crate) fn are_unended(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, chunk: &[u8]) {
+        self.held.extend_from_slice(chunk);
+        // A carriage return ends a line, too: a progress bar writes over itself.
+        let end = self.held.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |at| at + 1);
+        let end = if self.held.len() - end > LINE_BYTES_MAX { self.held.len() } else { end };
+        self.tell(end);
+    }
+
+    /// Hands on also a line that has not ended.
+    pub(crate) fn tell_all(&mut self) {
+        self.tell(self.held.len());
+    }
+
+    fn tell(&mut self, end: usize) {
+        if end > 0 {
+            (self.listener)(&self.held[..end]);
+            self.held.drain(..end);
+        }
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        self.tell_all();
+    }
+}
+
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -91,6 +139,7 @@ pub(crate) fn replace_path(text: &mut String, path: &Path, by: &str) {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
@@ -115,6 +164,27 @@ mod tests {
         let mut capture = Capture::new(8);
         capture.push(b"abcdefghijklmnopqrstuvwxyz");
         assert_eq!(capture.finish().text, "abcdef\n[... 14 of 26 bytes left out ...]\nuvwxyz");
+    }
+
+    #[test]
+    fn lines_are_handed_on_whole_and_what_is_left_at_the_end() {
+        let heard = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let told = std::sync::Arc::clone(&heard);
+        let mut lines = Lines::new(std::sync::Arc::new(move |piece| {
+            told.lock().unwrap().push(String::from_utf8_lossy(piece).into_owned())
+        }));
+        lines.push(b"one\ntw");
+        lines.push(b"o\n50%\r60");
+        assert!(lines.are_unended());
+        lines.tell_all();
+        assert!(!lines.are_unended());
+        lines.push(b"%\r");
+        lines.push(&vec![b'x'; LINE_BYTES_MAX + 1]);
+        lines.push(b"end");
+        drop(lines);
+        let heard = heard.lock().unwrap();
+        let long = "x".repeat(LINE_BYTES_MAX + 1);
+        assert_eq!(*heard, ["one\n", "two\n50%\r", "60", "%\r", long.as_str(), "end"]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::job::Job;
 use crate::limits::Limits;
 use crate::local::Room;
 use crate::memory::{self, WATCH_EVERY};
-use crate::output::Capture;
+use crate::output::{Capture, Lines};
 use crate::proxy::Proxy;
 use crate::session_folders::Entered;
 use crate::spawner::{Spawner, Started};
@@ -31,6 +31,8 @@ const STREAM_GRACE: Duration = Duration::from_millis(200);
 const END_GRACE: Duration = Duration::from_secs(2);
 /// How long the processes of a command whose supervisor was killed may take to end.
 const END_LEFT_MAX: Duration = Duration::from_secs(5);
+/// How long a stream may stop inside a line before what there is of it is handed on.
+const LINE_PAUSE: Duration = Duration::from_millis(200);
 /// How often progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 /// How often it is looked how much the private folders of a session hold.
@@ -394,12 +396,31 @@ impl Stream {
         let sink = Arc::clone(&capture);
         let task = tokio::spawn(async move {
             let Some(mut source) = source else { return };
+            let mut lines = listener.map(Lines::new);
             let mut buffer = vec![0; 64 * 1024];
-            while let Ok(n @ 1..) = source.read(&mut buffer).await {
-                if let Some(listener) = &listener {
-                    listener(&buffer[..n]);
+            loop {
+                let pause = async {
+                    match lines.as_ref().is_some_and(Lines::are_unended) {
+                        true => tokio::time::sleep(LINE_PAUSE).await,
+                        false => std::future::pending().await,
+                    }
+                };
+                let read = tokio::select! {
+                    biased;
+                    read = source.read(&mut buffer) => Some(read),
+                    () = pause => None,
+                };
+                match (read, &mut lines) {
+                    (Some(Ok(n @ 1..)), lines) => {
+                        if let Some(lines) = lines {
+                            lines.push(&buffer[..n]);
+                        }
+                        lock(&sink).push(&buffer[..n]);
+                    }
+                    (Some(_), _) => return,
+                    (None, Some(lines)) => lines.tell_all(),
+                    (None, None) => {}
                 }
-                lock(&sink).push(&buffer[..n]);
             }
         });
         Self { capture, task }
@@ -412,6 +433,8 @@ impl Stream {
     async fn finish_by(&mut self, deadline: tokio::time::Instant) {
         if tokio::time::timeout_at(deadline, &mut self.task).await.is_err() {
             self.task.abort();
+            // Its end hands on the line that it held.
+            let _ = (&mut self.task).await;
         }
     }
 
