@@ -146,6 +146,14 @@ impl Workflow {
         self.nodes.iter().find(|node| node.id == id)
     }
 
+    /// What people call it: the name that the manifest has for it, else the first heading of its document, else its id.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        let named = self.about.as_ref().and_then(|about| about.get("displayName")?.as_str());
+        let heading = || self.document.as_ref()?.body().lines().find_map(|line| line.strip_prefix("# ")).map(str::trim);
+        named.or_else(heading).filter(|title| !title.is_empty()).unwrap_or(&self.id)
+    }
+
     /// Where the manifest says that it is.
     #[must_use]
     pub fn place(&self) -> Place {

@@ -52,6 +52,7 @@ pub(crate) const PROJECT_PAGES: &[(&str, &str)] = &[
     ("workflow-new", "builder/new/workflow"),
     ("step-new", "builder/new/step"),
     ("decision-new", "builder/new/decision"),
+    ("edge-removal", "builder/new/edge-removal"),
     ("agent-edit", "builder/agents/lead/edit"),
     ("requirement-new", "plan/new/requirement"),
     ("assistant", "builder/assistant"),

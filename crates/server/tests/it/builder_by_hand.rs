@@ -264,7 +264,7 @@ async fn decide_after(browser: &Browser<'_>, after: &str, (back, on): (&str, &st
         ])
     };
     for (next, otherwise, field) in
-        [("", on, "next"), (back, "", "otherwise"), (back, back, "otherwise"), (back, "x", "otherwise")]
+        [("", "", "otherwise"), ("x", on, "next"), (back, back, "otherwise"), (back, "x", "otherwise")]
     {
         let wrong = browser.post(&path, &fields(next, otherwise)).await;
         assert!(
@@ -394,6 +394,7 @@ async fn a_package_is_begun_and_filled_by_hand_from_nothing() {
     apply(&browser, made.header("location").unwrap()).await;
     let page = shown(&browser, BUILDER).await;
     assert!(page.contains("4 nodes") && page.contains("3 agents"), "{page}");
+    assert!(page.contains("Discharge"), "the title that was typed: {page}");
     let findings = shown(&browser, &format!("{BUILDER}/findings")).await;
     assert!(!findings.contains(">Error</span>"), "{findings}");
     let step = shown(&browser, &format!("{BUILDER}/object?name=step%3Amain%2Fcollect")).await;
@@ -403,6 +404,88 @@ async fn a_package_is_begun_and_filled_by_hand_from_nothing() {
         assert_eq!(vera.get(&format!("{BUILDER}/new/{kind}")).await.status, status, "{kind}");
     }
     assert_eq!(vera.post(&format!("{BUILDER}/new"), &form(&[("name", "x")])).await.status, 403);
+}
+
+/// The edges of the graph of `main`, as the API exports it: from, to and the case in which the edge is taken.
+async fn ways(rig: &Rig) -> Vec<(String, String, String)> {
+    let outcome = person(&rig.houses[0], "builder.workflow.read", json!({ "workflowId": "main" })).await;
+    let edges = outcome.data["graph_json"]["edges"].as_array().unwrap_or_else(|| panic!("{outcome:?}")).clone();
+    let text = |edge: &serde_json::Value, name: &str| edge[name].as_str().unwrap_or_default().to_owned();
+    let case = |edge: &serde_json::Value| match edge["isDefault"].as_bool() {
+        Some(true) => "default".to_owned(),
+        _ => text(edge, "conditionText"),
+    };
+    let mut ways: Vec<_> = edges.iter().map(|edge| (text(edge, "from"), text(edge, "to"), case(edge))).collect();
+    ways.sort();
+    ways
+}
+
+fn ways_are(ways: &[(String, String, String)], expected: &[(&str, &str, &str)]) {
+    let ways: Vec<(&str, &str, &str)> = ways.iter().map(|(from, to, case)| (&**from, &**to, &**case)).collect();
+    assert_eq!(ways, expected);
+}
+
+#[tokio::test]
+async fn what_is_made_between_two_steps_takes_the_place_of_their_edge_and_an_edge_is_removed() {
+    let rig = Rig::start_all(vec![house()], HttpLimits::default(), None, PackageWork::of).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    browser.post(&format!("{BUILDER}/new"), &form(&[("name", "discharge"), ("description", "For wards")])).await;
+    first_workflow(&browser).await;
+    let make = async |kind: &str, fields: &[(&str, &str)]| {
+        let usual = [
+            ("workflow", "main"),
+            ("agent", "nurse"),
+            ("label", "done"),
+            ("goal", "No mistake."),
+            ("instructions", "Read it."),
+        ];
+        let usual = usual.into_iter().filter(|(name, _)| fields.iter().all(|(given, _)| given != name));
+        let all: Vec<_> = fields.iter().copied().chain(usual).collect();
+        let made = browser.post(&format!("{BUILDER}/new/{kind}"), &form(&all)).await;
+        assert_eq!(made.status, 303, "{made:?}");
+        let set = made.header("location").unwrap().to_owned();
+        apply(&browser, &set).await;
+    };
+    make("step", &[("id", "send"), ("after", "collect"), ("next", "")]).await;
+    ways_are(&ways(&rig).await, &[("collect", "send", "")]);
+    // Between the two, and a way that ends the workflow.
+    let is_whole = [("id", "is-whole"), ("after", "collect"), ("condition", "all is there"), ("next", "send")];
+    make("decision", &[&is_whole[..], &[("otherwise", ""), ("direct", "")]].concat()).await;
+    let decided = [("collect", "is-whole", ""), ("is-whole", "end", "default"), ("is-whole", "send", "all is there")];
+    ways_are(&ways(&rig).await, &decided);
+    let end = shown(&browser, &format!("{BUILDER}/object?name=step%3Amain%2Fend")).await;
+    assert!(end.contains("The work is done."), "{end}");
+    // Where the direct edge is to stay, it is the default beside the new one.
+    make("step", &[("id", "look"), ("after", "collect"), ("next", "is-whole"), ("direct", "stays"), ("label", "odd")])
+        .await;
+    let beside = [
+        ("collect", "is-whole", "default"),
+        ("collect", "look", "odd"),
+        decided[1],
+        decided[2],
+        ("look", "is-whole", ""),
+    ];
+    ways_are(&ways(&rig).await, &beside);
+    // The place of one of several edges: in the case of that one.
+    make("step", &[("id", "weigh"), ("after", "is-whole"), ("next", "send"), ("direct", "")]).await;
+    let weighed =
+        [beside[0], beside[1], decided[1], ("is-whole", "weigh", "all is there"), beside[4], ("weigh", "send", "")];
+    ways_are(&ways(&rig).await, &weighed);
+
+    let page = shown(&browser, &format!("{BUILDER}/new/edge-removal")).await;
+    assert!(page.contains("main: collect → look (odd)"), "{page}");
+    let path = format!("{BUILDER}/new/edge-removal");
+    let gone = browser.post(&path, &form(&[("edge", "[\"main\",\"a\",\"b\",\"\"]")])).await;
+    assert!(gone.status == 400 && gone.body.contains("has no such edge any more"), "{gone:?}");
+    make("edge-removal", &[("edge", "[\"main\",\"collect\",\"look\",\"odd\"]")]).await;
+    let left: Vec<_> = weighed.iter().filter(|(_, to, _)| *to != "look").copied().collect();
+    ways_are(&ways(&rig).await, &left);
+    // A step that leads nowhere any more is an end.
+    make("edge-removal", &[("edge", "[\"main\",\"weigh\",\"send\",\"done\"]")]).await;
+    let step = shown(&browser, &format!("{BUILDER}/object?name=step%3Amain%2Fweigh")).await;
+    assert!(step.contains("<dd>end</dd>"), "{step}");
+    let findings = shown(&browser, &format!("{BUILDER}/findings")).await;
+    assert!(!findings.contains(">Error</span>"), "{findings}");
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use toolhost_contract::workspace::FenceReport;
 use toolhost_contract::{ErrorKind, ToolError, visible_line};
 use toolhost_store::{Member, Role, Token};
 
+use super::calls::sentence;
 use super::route::{Made, Route, Wanted};
 use super::text::When;
 use super::visitor::{Membership, Visitor};
@@ -184,8 +185,7 @@ async fn answered<'a>(
         Err(error) if error.kind == ErrorKind::Internal => Err(error),
         Err(error) => {
             let status = envelope::status(&error);
-            let hint = error.hint.map(|hint| format!(" {hint}")).unwrap_or_default();
-            let said = Said { typed, error: Some(format!("{}.{hint}", error.message)), made: None };
+            let said = Said { typed, error: Some(sentence(&error)), made: None };
             Ok(page(status, &access_page(visitor, membership, said).await?))
         }
     }

@@ -19,6 +19,7 @@ use toolhost_host::{
 use toolhost_store::{Ask, AskEnd, AskKind, AskState, AskSummary, SessionState};
 
 use super::super::{envelope, told};
+use super::calls::sentence;
 use super::markdown::Markdown;
 use super::marks::{mark, without_marks};
 use super::past::Past;
@@ -662,14 +663,13 @@ async fn decide(
         Err(error) => {
             let (ask, shown) = found(membership, id).await?;
             let status = envelope::status(&error);
-            let hint = error.hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
             let edited = match (word, shown.kind) {
                 ("edit", AskKind::Approval) => Some(field("arguments").to_owned()),
                 ("edit", _) => Some(field("edited").replace("\r\n", "\n")),
                 _ => None,
             };
             let error_at = field_of(word, &shown, &error, field("rule") == "on");
-            let error = Some(format!("{}.{hint}", error.message));
+            let error = Some(sentence(&error));
             let tried = Tried { part: usize::MAX, text, edited, error, error_at, ..Tried::default() };
             Ok(page(status, &ask_page(visitor, membership, (&ask, &shown), tried).await?))
         }

@@ -190,7 +190,7 @@ pub(crate) fn problem(status: StatusCode, error: &ToolError, user: Option<&str>)
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "This is not open to you",
         _ => "That did not work",
     };
-    page(status, &Problem { title, message: &error.message, hint: error.hint.as_deref(), place: Place::of(user) })
+    page(status, &Problem { title, message: &error.message, hint: calls::next_step(error), place: Place::of(user) })
 }
 
 /// A redirect to an address of this server, as an answer to a form.

@@ -27,6 +27,7 @@ use serde_json::Value;
 use toolhost_builder::refs::Object;
 use toolhost_contract::{ErrorKind, ToolError, visible_line};
 
+use super::calls::next_step;
 use super::visitor::{Membership, Visitor};
 use super::{Place, Section};
 use crate::http::{WholePackage, Work};
@@ -77,8 +78,8 @@ fn said(error: &ToolError) -> String {
     let findings = error.details.as_ref().and_then(|details| details.get("findings")).and_then(Value::as_array);
     let findings = findings.into_iter().flatten().filter_map(|finding| finding.get("message")?.as_str());
     let findings: String = findings.take(FINDINGS_SAID_MAX).map(|message| format!(" {message}.")).collect();
-    let hint = error.hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
-    visible_line(&format!("{}.{findings}{hint}", error.message.trim_end_matches('.')))
+    let step = next_step(error).map(|step| format!(" {step}")).unwrap_or_default();
+    visible_line(&format!("{}.{findings}{step}", error.message.trim_end_matches('.')))
 }
 
 /// A text on one line of at most so many characters; all of it stands elsewhere.

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use serde_json::{Value, json};
-use toolhost_builder::{Package, begun, revision, to_zip};
+use serde_json::{Map, Value, json};
+use toolhost_builder::{Edge, Package, begun, revision, to_zip};
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_store::Role;
 
@@ -28,13 +28,17 @@ pub(in super::super) const ROUTES: &[Route] = &[
     Route { path: "/projects/{project}/builder/new/{kind}", name: "builder-new", takes_forms: true, make: new },
 ];
 
+/// The value of a field by which a direct edge stays.
+const STAYS: &str = "stays";
+
 /// What can be made by hand: as addresses write it, and its title.
-const KINDS: [(&str, &str); 5] = [
+const KINDS: [(&str, &str); 6] = [
     ("workflow", "Create a workflow"),
     ("step", "Create a step"),
     ("decision", "Create a decision"),
     ("agent", "Create an agent"),
     ("edge", "Create an edge between steps"),
+    ("edge-removal", "Remove an edge between steps"),
 ];
 
 #[derive(Template)]
@@ -145,6 +149,12 @@ impl NewObject<'_> {
         let instructions =
             Field::new("instructions", "Instructions", Shape::Text(6)).hint("What the agent does, step by step.");
         let goal = |label| Field::new("goal", label, Shape::Text(2));
+        let direct = || {
+            let ways = [("", "is removed: this step stands between the two"), (STAYS, "stays beside the new one")];
+            let ways = ways.map(|(value, says)| (value.to_owned(), says.to_owned()));
+            Field::new("direct", "A direct edge", Shape::Choice(ways.into()))
+                .hint("Where the step before this one leads straight to a step that this one leads to.")
+        };
         let first = workflows.first().map(|id| (*id).to_owned()).unwrap_or_default();
         match self.kind {
             "workflow" => vec![
@@ -173,6 +183,7 @@ impl NewObject<'_> {
                 Field::new("label", "When", Shape::Line).hint("In which case it comes after that step.").value("done"),
                 Field::new("next", "Leads to", Shape::Offered(self.nodes()))
                     .hint("The id of a step; empty: the workflow ends with it."),
+                direct(),
                 goal("Goal"),
                 instructions,
             ],
@@ -187,11 +198,18 @@ impl NewObject<'_> {
                 Field::new("condition", "Condition", Shape::Line)
                     .hint("What is looked at, such as: the text has more than 500 words."),
                 Field::new("next", "Leads to, where the condition is true", Shape::Offered(self.nodes()))
-                    .hint("The id of a step of the workflow."),
-                Field::new("otherwise", "Leads to otherwise", Shape::Offered(self.nodes()))
-                    .hint("The id of another step. One before this one makes a loop, which the decision can end."),
+                    .hint("The id of a step of the workflow; empty: the workflow ends there."),
+                Field::new("otherwise", "Leads to otherwise", Shape::Offered(self.nodes())).hint(
+                    "The id of another step; empty: the workflow ends there. A step before this one makes a loop, which the \
+                     decision can end.",
+                ),
+                direct(),
                 goal("Goal"),
                 instructions,
+            ],
+            "edge-removal" => vec![
+                Field::new("edge", "Edge", Shape::Choice(self.edges()))
+                    .hint("A step that leads nowhere without it becomes an end of the workflow."),
             ],
             _ => vec![
                 Field::new("workflow", "Workflow", named(&workflows)).value(first),
@@ -202,6 +220,26 @@ impl NewObject<'_> {
                     .value("done"),
             ],
         }
+    }
+
+    /// The edges of all workflows: as the form sends them, and as people read them.
+    fn edges(&self) -> Vec<(String, String)> {
+        let workflows = self.package().workflows().iter();
+        let edges = workflows.flat_map(|workflow| workflow.edges.iter().map(move |edge| (edge, workflow)));
+        edges
+            .map(|(edge, workflow)| {
+                let label = edge.value.get("label").and_then(Value::as_str).unwrap_or_default();
+                let when = if label.is_empty() { String::new() } else { format!(" ({label})") };
+                let says = format!("{}: {} → {}{when}", workflow.id, edge.from, edge.to);
+                (json!([workflow.id, edge.from, edge.to, label]).to_string(), super::super::text::name(&says))
+            })
+            .collect()
+    }
+
+    /// The workflow, the ends and the label of an edge that a form has sent.
+    fn edge(&self, form: &BTreeMap<String, String>) -> Option<[String; 4]> {
+        let sent = form.get("edge")?;
+        self.edges().iter().find(|(edge, _)| edge == sent).and_then(|(edge, _)| serde_json::from_str(edge).ok())
     }
 
     /// The steps of all workflows, as ids that a field offers.
@@ -232,12 +270,8 @@ impl NewObject<'_> {
         let missing: Vec<&'static str> = fields
             .iter()
             .filter(|field| {
-                let may_be_empty = match field.name {
-                    "title" | "principles" | "style" => true,
-                    // A step may be the last one; a decision leads somewhere.
-                    "next" => self.kind == "step",
-                    _ => false,
-                };
+                let may_be_empty =
+                    matches!(field.name, "title" | "principles" | "style" | "next" | "otherwise" | "direct");
                 field.value.trim().is_empty() && !may_be_empty
             })
             .map(|field| field.name)
@@ -253,14 +287,15 @@ impl NewObject<'_> {
             return Ok(self.shown(StatusCode::BAD_REQUEST, fields, None));
         }
         let kind = match self.kind {
-            "edge" => "workflow",
+            "edge" | "edge-removal" => "workflow",
             "decision" => "step",
             kind => kind,
         };
+        let mode = if self.kind == "edge-removal" { "optimize" } else { "create" };
         let set = json!({
             "schemaVersion": "1.1",
             "targetType": kind,
-            "mode": "create",
+            "mode": mode,
             "operations": self.operations(form),
             "revisions": self.revisions(form),
         });
@@ -288,13 +323,19 @@ impl NewObject<'_> {
             }
             "agent" if self.package().agent(typed("id")).is_some() => Some(("id", "There is an agent of this id.")),
             "workflow" | "agent" => None,
+            "edge-removal" => self.edge(form).is_none().then_some(("edge", "The package has no such edge any more.")),
             _ if workflow.is_none() => Some(("workflow", "There is no such workflow.")),
             "step" | "decision" if has_node(typed("id")) => Some(("id", "The workflow has a step of this id.")),
             "step" | "decision" if !has_node(typed("after")) => Some(("after", "The workflow has no such step.")),
             "step" | "decision" if !typed("next").is_empty() && !has_node(typed("next")) => {
                 Some(("next", "The workflow has no such step."))
             }
-            "decision" if !has_node(typed("otherwise")) => Some(("otherwise", "The workflow has no such step.")),
+            "decision" if !typed("otherwise").is_empty() && !has_node(typed("otherwise")) => {
+                Some(("otherwise", "The workflow has no such step."))
+            }
+            "decision" if typed("otherwise").is_empty() && typed("next").is_empty() => {
+                Some(("otherwise", "One of the two ways has to lead to a step."))
+            }
             "decision" if typed("otherwise") == typed("next") => {
                 Some(("otherwise", "Both ways lead to this step: choose another, or make no decision."))
             }
@@ -307,7 +348,8 @@ impl NewObject<'_> {
     /// What the set is made on: the workflow that it changes, as it is now. The operations are small edits, so nothing is written over that
     /// the person has not seen.
     fn revisions(&self, form: &BTreeMap<String, String>) -> Value {
-        match form.get("workflow").and_then(|id| self.package().workflow(id.trim())) {
+        let removed = self.edge(form).map(|[workflow, ..]| workflow);
+        match removed.as_ref().or(form.get("workflow")).and_then(|id| self.package().workflow(id.trim())) {
             Some(workflow) => json!({ "workflowRevision": revision::workflow(self.package(), workflow) }),
             None => json!({}),
         }
@@ -317,7 +359,6 @@ impl NewObject<'_> {
         let typed = |name: &str| form.get(name).map(|text| text.trim().replace("\r\n", "\n")).unwrap_or_default();
         let or_id = |text: String| if text.is_empty() { typed("id") } else { text };
         let workflow = typed("workflow");
-        let target = json!({ "workflowId": workflow });
         match self.kind {
             "workflow" => {
                 let (id, first, agent) = (typed("id"), typed("step"), typed("agent"));
@@ -341,53 +382,92 @@ impl NewObject<'_> {
                 &typed("style"),
                 &typed("principles"),
             )],
-            "step" | "decision" => {
-                let (id, agent, after, next) = (typed("id"), typed("agent"), typed("after"), typed("next"));
-                let title = or_id(typed("title"));
-                let (condition, otherwise) = (typed("condition"), typed("otherwise"));
-                let (node_type, leads) = match (self.kind, &*next) {
-                    ("decision", _) => {
-                        let yes = json!({ "to": next, "label": condition, "conditionText": condition });
-                        ("decision", vec![yes, json!({ "to": otherwise, "label": "otherwise", "isDefault": true })])
-                    }
-                    (_, "") => ("end", Vec::new()),
-                    _ => ("step", vec![json!({ "to": next, "label": "done" })]),
-                };
-                let file = format!("steps/{id}.md");
-                let node = json!({ "id": id, "type": node_type, "file": file, "title": title, "agentId": agent });
-                // What was the end goes on now.
-                let mut nodes = vec![node];
-                nodes.extend(self.goes_on(&workflow, &after));
-                let mut edges = vec![self.way(&workflow, &after, (&id, &typed("label")))];
-                edges.extend(leads.iter().cloned().map(|mut edge| {
-                    edge["from"] = json!(id);
-                    edge
-                }));
-                let text =
-                    step_text(node_type, (&id, &title, &agent), &leads, (&typed("goal"), &typed("instructions")));
-                let mut operations = self.agent(&agent);
-                operations.push(upsert("workflow", target, json!({ "nodes": nodes, "edges": edges })));
-                operations.push(upsert(
-                    "step",
-                    json!({ "workflowId": workflow, "nodeId": id }),
-                    json!({ "step_markdown": text }),
-                ));
-                operations.extend(self.leads(&workflow, &after, (&id, &typed("label"))));
-                operations
-            }
+            "step" | "decision" => self.step(&typed),
+            "edge-removal" => self.removal(form),
             _ => {
                 let (from, to, label) = (typed("from"), typed("to"), typed("label"));
-                let edge = self.way(&workflow, &from, (&to, &label));
-                let nodes = self.goes_on(&workflow, &from);
-                let mut payload = json!({ "edges": [edge] });
-                if let Some(node) = nodes {
-                    payload["nodes"] = json!([node]);
-                }
-                let mut operations = vec![upsert("workflow", target, payload)];
+                let edge = self.way(&workflow, &from, (&to, &label), false);
+                let nodes: Vec<Value> = self.goes_on(&workflow, &from).into_iter().collect();
+                let mut operations = vec![graph_edit(&workflow, [("nodes", nodes), ("edges", vec![edge])])];
                 operations.extend(self.leads(&workflow, &from, (&to, &label)));
                 operations
             }
         }
+    }
+
+    /// A step or a decision: its node, the edges to it and from it, its text, and what it needs that is not there yet.
+    fn step(&self, typed: &dyn Fn(&str) -> String) -> Vec<Value> {
+        let (workflow, id, agent, after) = (typed("workflow"), typed("id"), typed("agent"), typed("after"));
+        let title = if typed("title").is_empty() { id.clone() } else { typed("title") };
+        let (next, otherwise, condition) = (typed("next"), typed("otherwise"), typed("condition"));
+        // A way of a decision always leads to a step: the one that ends the workflow is made for it.
+        let end = self.free_end(&workflow, &id);
+        let or_end = |to: &String| if to.is_empty() { end.clone() } else { to.clone() };
+        let (node_type, leads) = match (self.kind, &*next) {
+            ("decision", _) => {
+                let yes = json!({ "to": or_end(&next), "label": condition, "conditionText": condition });
+                ("decision", vec![yes, json!({ "to": or_end(&otherwise), "label": "otherwise", "isDefault": true })])
+            }
+            (_, "") => ("end", Vec::new()),
+            _ => ("step", vec![json!({ "to": next, "label": "done" })]),
+        };
+        let node = |id: &str, kind: &str, title: &str| json!({ "id": id, "type": kind, "file": format!("steps/{id}.md"), "title": title, "agentId": agent });
+        let at = |node: &str| json!({ "workflowId": workflow, "nodeId": node });
+        // What was the end goes on now.
+        let mut nodes = vec![node(&id, node_type, &title)];
+        nodes.extend(self.goes_on(&workflow, &after));
+        let text = step_text(node_type, (&id, &title, &agent), &leads, (&typed("goal"), &typed("instructions")));
+        let mut steps = vec![upsert("step", at(&id), json!({ "step_markdown": text }))];
+        if leads.iter().any(|way| way["to"] == json!(end)) {
+            nodes.push(node(&end, "end", "End"));
+            let says = ("The work is done.", "Say that the work is done.");
+            let text = step_text("end", (&end, "End", &agent), &[], says);
+            steps.push(upsert("step", at(&end), json!({ "step_markdown": text })));
+        }
+        let direct = self.direct(&workflow, &after, &leads, &typed("direct"));
+        let mut edges = vec![self.way(&workflow, &after, (&id, &typed("label")), !direct.is_empty())];
+        edges.extend(leads.iter().cloned().map(|mut edge| {
+            edge["from"] = json!(id);
+            edge
+        }));
+        let mut operations = self.agent(&agent);
+        operations.push(graph_edit(&workflow, [("nodes", nodes), ("edges", edges), ("deleteEdges", direct)]));
+        operations.extend(steps);
+        operations.extend(self.leads(&workflow, &after, (&id, &typed("label"))));
+        operations
+    }
+
+    /// The edges that lead straight from a step to those that a new one behind it leads to, unless they are to stay.
+    fn direct(&self, workflow: &str, after: &str, leads: &[Value], stays: &str) -> Vec<Value> {
+        if stays == STAYS {
+            return Vec::new();
+        }
+        let edges = self.package().workflow(workflow).map_or(&[][..], |workflow| &workflow.edges);
+        let is_direct = |edge: &&Edge| edge.from == after && leads.iter().any(|way| way["to"] == json!(edge.to));
+        edges.iter().filter(is_direct).map(named).collect()
+    }
+
+    /// An id that no node of the workflow has, for one that ends it.
+    fn free_end(&self, workflow: &str, id: &str) -> String {
+        let has = |node: &str| self.package().workflow(workflow).is_some_and(|workflow| workflow.node(node).is_some());
+        let ids = ["end".to_owned(), format!("{id}-end")].into_iter();
+        let mut ids = ids.chain((2..).map(|n| format!("{id}-end-{n}")));
+        ids.find(|end| end != id && !has(end)).unwrap_or_default()
+    }
+
+    /// Removes an edge. A step that leads nowhere without it is an end.
+    fn removal(&self, form: &BTreeMap<String, String>) -> Vec<Value> {
+        let Some([workflow, from, to, label]) = self.edge(form) else { return Vec::new() };
+        let edges = self.package().workflow(&workflow).map_or(&[][..], |workflow| &workflow.edges);
+        let is_it = |edge: &&Edge| {
+            edge.from == from
+                && edge.to == to
+                && edge.value.get("label").and_then(Value::as_str).unwrap_or_default() == label
+        };
+        let gone: Vec<Value> = edges.iter().find(is_it).map(named).into_iter().collect();
+        let is_only = edges.iter().filter(|edge| edge.from == from).count() == 1;
+        let nodes: Vec<Value> = is_only.then(|| json!({ "id": from, "type": "end" })).into_iter().collect();
+        vec![graph_edit(&workflow, [("nodes", nodes), ("deleteEdges", gone)])]
     }
 
     /// The agent of this id, where the package has none.
@@ -406,10 +486,11 @@ impl NewObject<'_> {
         is_end.then(|| json!({ "id": node, "type": "step" }))
     }
 
-    /// An edge. Beside others from the same step it is taken on its condition, and the one that was there alone becomes the default.
-    fn way(&self, workflow: &str, from: &str, (to, label): (&str, &str)) -> Value {
+    /// An edge. Beside others from the same step it is taken on its condition, and the one that was there alone becomes the default. One
+    /// that takes the place of another is taken in the case of that one.
+    fn way(&self, workflow: &str, from: &str, (to, label): (&str, &str), takes_place: bool) -> Value {
         let mut edge = json!({ "from": from, "to": to, "label": label });
-        if self.has_ways(workflow, from) {
+        if !takes_place && self.has_ways(workflow, from) {
             edge["conditionText"] = label.into();
         }
         edge
@@ -420,18 +501,31 @@ impl NewObject<'_> {
         edges.iter().any(|edge| edge.from == from)
     }
 
-    /// The operation that says in the text of a step where it leads.
+    /// The operation that says in the text of a step where it leads, for one that lists no ways yet. A list follows the graph by itself.
     fn leads(&self, workflow: &str, node: &str, (to, label): (&str, &str)) -> Option<Value> {
-        self.package().workflow(workflow)?.step(node)?;
-        let mut transition = json!({ "to": to, "label": label });
-        if self.has_ways(workflow, node) {
-            transition["conditionText"] = label.into();
+        let front = self.package().workflow(workflow)?.step(node)?.document.as_deref()?.front();
+        if front.get("transitions").is_some() {
+            return None;
         }
-        let mut payload = json!({ "transitions": [transition] });
-        if self.goes_on(workflow, node).is_some() {
-            payload["frontMatter"] = json!({ "type": "step" });
-        }
+        let payload = json!({ "transitions": [{ "to": to, "label": label }], "frontMatter": { "type": "step" } });
         Some(upsert("step", json!({ "workflowId": workflow, "nodeId": node }), payload))
+    }
+}
+
+/// An operation on the graph of a workflow. A change set has no empty lists.
+fn graph_edit<const LISTS: usize>(workflow: &str, lists: [(&str, Vec<Value>); LISTS]) -> Value {
+    let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
+    let payload: Map<String, Value> = lists.map(|(name, list)| (name.to_owned(), list.into())).collect();
+    upsert("workflow", json!({ "workflowId": workflow }), payload.into())
+}
+
+/// An edge as a change set names one that goes.
+fn named(edge: &Edge) -> Value {
+    match edge.value.get("id").filter(|id| id.is_string()) {
+        Some(id) => id.clone(),
+        None => {
+            json!({ "from": edge.from, "to": edge.to, "label": edge.value.get("label").filter(|label| label.is_string()) })
+        }
     }
 }
 

@@ -170,6 +170,7 @@ fn shown(
                     ("step", "Create a step"),
                     ("decision", "Create a decision"),
                     ("edge", "Create an edge between steps"),
+                    ("edge-removal", "Remove an edge between steps"),
                 ]
                 .map(|(kind, label)| Link {
                     href: membership.path(&format!("builder/new/{kind}?workflow={}", encoded(id))),
@@ -289,7 +290,7 @@ fn workflow(membership: &Membership, whole: &WholePackage, id: &str) -> Option<C
         text: text_of(whole, &workflow.path),
         text_of: workflow.path.clone(),
         files: [workflow.path.clone(), workflow.graph_path.clone()].into_iter().chain(steps).collect(),
-        ..bare("Workflow", id)
+        ..bare("Workflow", workflow.title())
     })
 }
 

@@ -166,14 +166,13 @@ fn overview(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             |name: &str| package.manifest().and_then(|manifest| manifest.get(name)?.as_str()).unwrap_or_default();
         let findings = by_workflow(&whole);
         let row = |workflow: &toolhost_builder::Workflow| {
-            let named = workflow.about.as_ref().and_then(|about| about.get("displayName")).and_then(Value::as_str);
             let found = match findings.get(&*workflow.id).copied().unwrap_or_default() {
                 0 => "no findings".to_owned(),
                 count => counted(count, "finding"),
             };
             Row {
                 href: membership.object_path(&Object::Workflow(workflow.id.clone())),
-                name: visible_line(named.unwrap_or(&workflow.id)),
+                name: visible_line(workflow.title()),
                 detail: visible_line(&format!("{} · {} · {found}", workflow.id, counted(workflow.nodes.len(), "node"))),
             }
         };

@@ -14,6 +14,7 @@ use super::conversation::{Item, answer_text, items, kind_of, number, text};
 use super::start::work;
 use super::{PART, State, address};
 use crate::http::envelope;
+use crate::http::pages::calls::sentence;
 use crate::http::pages::route::Wanted;
 use crate::http::pages::split::SPLIT;
 use crate::http::pages::text::{TextPage, When, count, dollars, duration, encoded, name};
@@ -128,8 +129,7 @@ pub(super) async fn answer(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Res
         Ok(address) => Ok(see(&address)),
         Err(error) if matches!(error.kind, ErrorKind::Internal | ErrorKind::NotFound) => Err(error),
         Err(error) => {
-            let hint = error.hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
-            let message = Some(format!("{}.{hint}", error.message.trim_end_matches('.')));
+            let message = Some(sentence(&error));
             let is_said = form.get("do").is_some_and(|word| word == "say");
             let (error_said, error_all) = if is_said { (message, None) } else { (None, message) };
             let typed = form.get("text").map(|text| text.replace("\r\n", "\n")).unwrap_or_default();

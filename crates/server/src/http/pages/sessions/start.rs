@@ -8,6 +8,7 @@ use axum::http::{Response, StatusCode};
 use toolhost_contract::{ErrorKind, ToolError};
 
 use super::{PART, address, can_work};
+use crate::http::pages::calls::sentence;
 use crate::http::pages::forms::{Field, Shape, choice, complain, filled};
 use crate::http::pages::route::Wanted;
 use crate::http::pages::visitor::{Membership, Visitor};
@@ -98,8 +99,7 @@ pub(super) async fn answer(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Res
         Ok(session) => Ok(see(&address(&membership, &session.id))),
         Err(error) if error.kind == ErrorKind::Internal => Err(error),
         Err(error) => {
-            let hint = error.hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
-            let message = format!("{}.{hint}", error.message);
+            let message = sentence(&error);
             // The port names what it has refused by the words of its fields.
             let about = ["files", "model", "ticket", "persona", "profile"].into_iter().find(|name| {
                 error.message.contains(name) && form.get(*name).is_some_and(|typed| !typed.trim().is_empty())
