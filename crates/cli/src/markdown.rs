@@ -16,6 +16,8 @@ const ITALIC: Style = Style::new().italic();
 const FENCE_LEN_MIN: usize = 3;
 /// Lines of a table that are held until its columns are known; of a longer one the rest is shown as it was written.
 const TABLE_LINES_MAX: usize = 200;
+/// Columns of a table that are laid out; one with more is shown as it was written.
+const TABLE_COLUMNS_MAX: usize = 100;
 const COLUMN_GAP: &str = "  ";
 
 /// Where the text stands.
@@ -141,6 +143,9 @@ impl Shown {
 /// A table with columns as wide as their widest cell. `None` where these lines are none, a word of them would be lost, or the
 /// terminal is narrower.
 fn aligned(lines: &[String]) -> Option<Vec<String>> {
+    if lines.iter().any(|line| line.matches('|').count() > TABLE_COLUMNS_MAX + 1) {
+        return None;
+    }
     let source = lines.join("\n");
     let (mut rows, mut row, mut cell) = (Vec::new(), Vec::new(), Shown::default());
     for event in Parser::new_ext(&source, Options::ENABLE_TABLES) {

@@ -234,7 +234,7 @@ const CELL_CHARS_MAX: usize = 100;
 
 /// A text of somebody else's as a cell: nothing in it deceives, and it leaves room for the others.
 pub(crate) fn cell(text: &str) -> String {
-    let text = visible_line(text);
+    let text = visible_line(&text.lines().collect::<Vec<_>>().join(" "));
     match text.char_indices().nth(CELL_CHARS_MAX) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
         None => text,
@@ -264,6 +264,8 @@ pub(crate) fn shown_width(cell: &str) -> usize {
 const WHOLE: &[&str] = &["id", "session", "handle", "call", "folder", "file", "found in", "name", "until", "at"];
 /// A column that is cut keeps at least so much.
 const COLUMN_WIDTH_MIN: usize = 12;
+/// Columns of a terminal that has room for a wide table.
+const ROOMY_COLUMNS: usize = 110;
 /// Between two columns.
 const GAP: usize = 2;
 
@@ -293,6 +295,20 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) {
     for row in rows {
         line(render(row.iter().map(String::as_str).collect()));
     }
+}
+
+/// A table that leaves these columns out at a terminal of fewer than [`ROOMY_COLUMNS`].
+pub(crate) fn table_without(left_out: &[&str], head: &[&str], rows: &[Vec<String>]) {
+    if columns_of(&std::io::stdout()).is_none_or(|columns| columns >= ROOMY_COLUMNS) {
+        return table(head, rows);
+    }
+    let is_kept = |name: &&str| !left_out.contains(name);
+    let kept = |row: &Vec<String>| -> Vec<String> {
+        let cells = head.iter().zip(row).filter(|(name, _)| is_kept(name));
+        cells.map(|(_, cell)| cell.clone()).collect()
+    };
+    let head: Vec<&str> = head.iter().copied().filter(is_kept).collect();
+    table(&head, &rows.iter().map(kept).collect::<Vec<_>>());
 }
 
 /// Takes from the widest columns what a terminal has no room for. What still does not fit is broken into lines, as every text.

@@ -121,9 +121,16 @@ impl Printed {
             None => bytes_max,
         };
         self.counted(|printed| {
-            printed.bytes.extend(chunk);
-            let excess = printed.bytes.len().saturating_sub(bytes_max);
-            printed.bytes.drain(..excess);
+            // The oldest go first, so that the room for new ones never grows beyond the limit.
+            let excess = (printed.bytes.len() + chunk.len()).saturating_sub(bytes_max);
+            let oldest = excess.min(printed.bytes.len());
+            printed.bytes.drain(..oldest);
+            let needed = printed.bytes.len() + chunk.len() - (excess - oldest);
+            if needed > printed.bytes.capacity() {
+                let room = needed.next_power_of_two().min(bytes_max).max(needed);
+                printed.bytes.reserve_exact(room - printed.bytes.len());
+            }
+            printed.bytes.extend(&chunk[excess - oldest..]);
             printed.left_out += excess as u64;
         });
     }

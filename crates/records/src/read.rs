@@ -160,9 +160,10 @@ impl ProjectRecords {
 
     /// Which records name this one, by kind and number; at most `max`.
     pub async fn named_by(&self, id: RecordId, max: i64) -> Result<Vec<RecordId>> {
-        let query = sql("SELECT DISTINCT from_kind, from_number FROM link
-                         WHERE project_id = $1 AND to_kind = $2 AND to_number = $3
-                         ORDER BY from_kind, from_number LIMIT $4")
+        // In one query, SQLite walks all links in their order for the first few. `MATERIALIZED` makes it find these first.
+        let query = sql("WITH naming AS MATERIALIZED (SELECT from_kind, from_number FROM link
+                             WHERE project_id = $1 AND to_kind = $2 AND to_number = $3)
+                         SELECT DISTINCT from_kind, from_number FROM naming ORDER BY from_kind, from_number LIMIT $4")
         .bind(self.who.project_id)
         .bind(id.kind.as_str())
         .bind(id.number)

@@ -86,23 +86,36 @@ impl Lines {
         !self.held.is_empty()
     }
 
+    /// Only the line that has not ended is copied.
     pub(crate) fn push(&mut self, chunk: &[u8]) {
-        self.held.extend_from_slice(chunk);
         // A carriage return ends a line, too: a progress bar writes over itself.
-        let end = self.held.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |at| at + 1);
-        let end = if self.held.len() - end > LINE_BYTES_MAX { self.held.len() } else { end };
-        self.tell(end);
+        let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        let mut rest = chunk;
+        if self.are_unended() {
+            let first = rest.iter().position(ends).map_or(rest.len(), |at| at + 1);
+            self.held.extend_from_slice(&rest[..first]);
+            rest = &rest[first..];
+            if rest.is_empty()
+                && !self.held.ends_with(b"\n")
+                && !self.held.ends_with(b"\r")
+                && self.held.len() <= LINE_BYTES_MAX
+            {
+                return;
+            }
+            self.tell_all();
+        }
+        let whole = rest.iter().rposition(ends).map_or(0, |at| at + 1);
+        let whole = if rest.len() - whole > LINE_BYTES_MAX { rest.len() } else { whole };
+        if whole > 0 {
+            (self.listener)(&rest[..whole]);
+        }
+        self.held.extend_from_slice(&rest[whole..]);
     }
 
     /// Hands on also a line that has not ended.
     pub(crate) fn tell_all(&mut self) {
-        self.tell(self.held.len());
-    }
-
-    fn tell(&mut self, end: usize) {
-        if end > 0 {
-            (self.listener)(&self.held[..end]);
-            self.held.drain(..end);
+        if self.are_unended() {
+            (self.listener)(&std::mem::take(&mut self.held));
         }
     }
 }

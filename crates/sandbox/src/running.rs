@@ -31,6 +31,8 @@ const STREAM_GRACE: Duration = Duration::from_millis(200);
 const END_GRACE: Duration = Duration::from_secs(2);
 /// How long the processes of a command whose supervisor was killed may take to end.
 const END_LEFT_MAX: Duration = Duration::from_secs(5);
+/// What is read of a stream at once, at most.
+const READ_BYTES: usize = 32 * 1024;
 /// How long a stream may stop inside a line before what there is of it is handed on.
 const LINE_PAUSE: Duration = Duration::from_millis(200);
 /// How often progress is told.
@@ -397,7 +399,7 @@ impl Stream {
         let task = tokio::spawn(async move {
             let Some(mut source) = source else { return };
             let mut lines = listener.map(Lines::new);
-            let mut buffer = vec![0; 64 * 1024];
+            let mut buffer = vec![0; READ_BYTES];
             loop {
                 let pause = async {
                     match lines.as_ref().is_some_and(Lines::are_unended) {

@@ -58,6 +58,10 @@ pub enum Error {
         "{name} is a member of this project: what an agent does in that name would look like theirs, so give it another"
     )]
     PersonaOfMember { name: String },
+    #[error(
+        "an agent cannot be called `{name}`: people would take its words for somebody else's, so give it another name"
+    )]
+    PersonaReserved { name: String },
     #[error("the persona {persona} has the role `{role}`, which is not a profile")]
     PersonaRole { persona: String, role: String },
     #[error("the profile `{asked}` allows more than `{own}`, the role of the persona {persona}")]
@@ -145,6 +149,7 @@ impl Error {
                 | Self::NoPersona { .. }
                 | Self::PersonaName
                 | Self::PersonaOfMember { .. }
+                | Self::PersonaReserved { .. }
                 | Self::PersonaRole { .. }
                 | Self::PersonaNarrower { .. }
                 | Self::SessionCancelled { .. }

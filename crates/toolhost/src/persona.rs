@@ -8,6 +8,9 @@ use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::limits::PERSONA_CHARS_MAX;
 
+/// Names under which people would take an agent's words for those of this program or of the person at it.
+const RESERVED: [&str; 8] = ["host", "the host", "toolhost", "system", "the system", "user", "you", "the person"];
+
 /// Whose tools an agent gets, and how it works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PersonaRole {
@@ -21,8 +24,11 @@ impl Host {
     /// is asked for, or `usual`.
     ///
     /// # Errors
-    /// If the name is nearly that of a record, the record's role is no profile, or `asked` allows more than the role.
+    /// If the name is one for no agent, or nearly that of a record, the record's role is no profile, or `asked` allows more than the role.
     pub async fn persona_role(&self, persona: &str, asked: Option<&str>, usual: &str) -> Result<PersonaRole> {
+        if RESERVED.contains(&persona.trim().to_lowercase().as_str()) {
+            return Err(Error::PersonaReserved { name: visible(persona) });
+        }
         let desk = Records::new(self.store().database()).desk(self.connection().who())?;
         let mut found = desk.all::<Persona>(None).await?;
         let Some(at) = found.iter().position(|saved| saved.content.name == persona) else {

@@ -138,6 +138,10 @@ impl HttpServer {
         &self.project
     }
 
+    pub(crate) fn token(&self) -> Result<&str> {
+        Ok(self.tokens.first().context("there is no token")?)
+    }
+
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
@@ -231,7 +235,7 @@ impl Connection {
         let mut stream = TcpStream::connect(address).context("the server takes no connection")?;
         write!(
             stream,
-            "POST {path} HTTP/1.1\r\nhost: {address}\r\norigin: http://{address}\r\nconnection: close\r\n\
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\norigin: http://localhost\r\nconnection: close\r\n\
              content-type: application/x-www-form-urlencoded\r\ncontent-length: 0\r\n\r\n"
         )?;
         let mut reply = String::new();
@@ -240,6 +244,16 @@ impl Connection {
             reply.lines().find_map(|line| line.strip_prefix("set-cookie: ")).and_then(|set| set.split(';').next());
         let cookie = cookie.with_context(|| format!("nobody was signed in: {reply:.300}"))?;
         Self::open(address, "/", format!("cookie: {cookie}\r\n"))
+    }
+
+    /// Opens the stream that a page of this browser hears changes from, on a connection of its own.
+    pub(crate) fn live(&self, address: &str) -> Result<TcpStream> {
+        let mut stream = TcpStream::connect(address).context("the server takes no connection")?;
+        write!(stream, "GET /live HTTP/1.1\r\nhost: localhost\r\n{}\r\n", self.headers)?;
+        let mut status = String::new();
+        BufReader::new(&stream).read_line(&mut status)?;
+        ensure!(status.contains(" 200 "), "the server answered {status:?}");
+        Ok(stream)
     }
 
     /// A page, and how long it took.

@@ -49,7 +49,7 @@ const BURST_SETTLE: Duration = Duration::from_secs(5);
 const FLOOD: &str = "head -c 10G /dev/zero";
 /// As much as a model may ask for, up to this.
 const FLOOD_MS_MAX: u64 = 240_000;
-const KIB_PER_MIB: f64 = 1024.0;
+pub(crate) const KIB_PER_MIB: f64 = 1024.0;
 
 /// What is measured, against whom, on what.
 pub(crate) struct Stage {
@@ -95,7 +95,7 @@ struct Plan {
 }
 
 #[rustfmt::skip]
-const PLANS: [Plan; 47] = [
+const PLANS: [Plan; 49] = [
     Plan { what: "start to tools/list", unit: Unit::Milliseconds, measure: start,
         budgets: &[Budget::OursMax(15.0), Budget::RatioMax(0.1)] },
     Plan { what: "file_read 4 KiB, median", unit: Unit::Milliseconds, measure: read,
@@ -188,6 +188,10 @@ const PLANS: [Plan; 47] = [
         budgets: &[Budget::OursMax(100.0)] },
     Plan { what: "workbench: the slowest page of a full project", unit: Unit::Milliseconds, measure: workbench::pages,
         budgets: &[Budget::OursMax(30.0)] },
+    Plan { what: "workbench: a change on an open page, 95 of 100", unit: Unit::Milliseconds, measure: workbench::change,
+        budgets: &[Budget::OursMax(250.0)] },
+    Plan { what: "workbench: 1,000 open pages", unit: Unit::Mebibytes, measure: workbench::streams,
+        budgets: &[Budget::AddedMax(64.0)] },
     Plan { what: "idle memory", unit: Unit::Mebibytes, measure: idle_memory,
         budgets: &[Budget::OursMax(25.0)] },
     Plan { what: "memory 5 s after 3,000 reads at once", unit: Unit::Mebibytes, measure: burst_memory,

@@ -1,13 +1,16 @@
 //! Pages of the workbench over a full project: 200,000 records, 10,000 sessions and a million rows of the audit.
 
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::bench::http::{Connection, HttpServer};
 use crate::bench::records::Engine;
-use crate::bench::rows::{Stage, median_ms};
+use crate::bench::rows::{KIB_PER_MIB, Stage, median_ms};
 use crate::bench::table::Measured;
 use crate::shell;
 
@@ -15,6 +18,10 @@ const SESSIONS: &str = "10000";
 const AUDIT_ROWS: &str = "1000000";
 /// How often each page is asked for.
 const LOOKS: usize = 15;
+/// Changes that a page is watched for.
+const CHANGES: &str = "100";
+/// Pages that listen at once.
+const STREAMS: usize = 1000;
 /// Pages below a project.
 const PAGES: [&str; 26] = [
     "sessions",
@@ -40,7 +47,7 @@ const PAGES: [&str; 26] = [
     "audit?all=on",
     "audit?session=as_0000000000000200",
     "policy",
-    "models",
+    "policy/models",
     "access",
     "clients",
 ];
@@ -50,9 +57,7 @@ pub(crate) fn pages(stage: &Stage) -> Result<Measured> {
     let shelf = stage.shelves.get(Engine::Sqlite, &stage.root, &stage.program, &stage.playground.state("records"))?;
     let (state, root) = shelf.state_and_root();
     std::fs::write(root.join("a.txt"), "one\ntwo\n")?;
-    let example = ["--example", "full_project", "--package", "toolhost-testkit"];
-    shell::must_run(shell::cargo(&stage.root).args(["build", "--locked"]).args(example))?;
-    let filler = shell::target(&stage.root).join("debug/examples/full_project");
+    let filler = built(stage, "full_project")?;
     let root_path = root.canonicalize()?;
     shell::must_run(Command::new(filler).arg(&state).arg(&root_path).args([SESSIONS, AUDIT_ROWS]))?;
     let ours = || {
@@ -64,9 +69,7 @@ pub(crate) fn pages(stage: &Stage) -> Result<Measured> {
         command
     };
     let server = HttpServer::serve(1, ours)?;
-    let link = shell::stdout_of(ours().args(["login", "--server", &format!("http://{}", server.address())]))?;
-    let link: Value = serde_json::from_str(&link).context("the link")?;
-    let mut browser = Connection::signed_in(server.address(), link["link"].as_str().context("there is no link")?)?;
+    let mut browser = Connection::signed_in(server.address(), &link(&server, ours())?)?;
     let below = PAGES.iter().map(|page| format!("/projects/{}/{page}", server.project()));
     let all = below.chain(["/".to_owned(), "/search?q=task".to_owned(), "/projects".to_owned()]);
     let mut slowest = 0.0_f64;
@@ -77,4 +80,64 @@ pub(crate) fn pages(stage: &Stage) -> Result<Measured> {
         slowest = slowest.max(took);
     }
     Ok(Measured { ours: slowest, peer: None })
+}
+
+/// An example of the test kit.
+fn built(stage: &Stage, example: &str) -> Result<PathBuf> {
+    let arguments = ["build", "--locked", "--example", example, "--package", "toolhost-testkit"];
+    shell::must_run(shell::cargo(&stage.root).args(arguments))?;
+    Ok(shell::target(&stage.root).join("debug/examples").join(example))
+}
+
+/// A link that signs a browser in.
+fn link(server: &HttpServer, mut ours: Command) -> Result<String> {
+    let link = shell::stdout_of(ours.args(["login", "--server", &format!("http://{}", server.address())]))?;
+    let link: Value = serde_json::from_str(&link).context("the link")?;
+    Ok(link["link"].as_str().context("there is no link")?.to_owned())
+}
+
+/// A command of ours on a small project.
+fn small(stage: &Stage, state: &str) -> Command {
+    let mut command = Command::new(&stage.program);
+    command.arg("--root").arg(stage.playground.pages()).arg("--state").arg(stage.playground.state(state)).arg("--json");
+    command
+}
+
+/// From the answer of a call that changes something until an open page of a real browser has it: of a hundred, the ninety-fifth.
+pub(crate) fn change(stage: &Stage) -> Result<Measured> {
+    let measure = built(stage, "page_latency")?;
+    let ours = || small(stage, "page-latency");
+    let server = HttpServer::serve(1, ours)?;
+    let mut command = Command::new(measure);
+    command.args([server.address(), &link(&server, ours())?, server.token()?, server.project(), CHANGES]);
+    let mut times: Vec<f64> = serde_json::from_str(&shell::stdout_of(&mut command)?).context("the times")?;
+    times.sort_unstable_by(f64::total_cmp);
+    let time = *times.get(times.len() * 95 / 100).context("nothing was measured")?;
+    Ok(Measured { ours: time, peer: None })
+}
+
+/// Memory of a server to which so many open pages listen, beside the same before them.
+pub(crate) fn streams(stage: &Stage) -> Result<Measured> {
+    let config = stage.playground.state("streams").with_extension("toml");
+    std::fs::create_dir_all(config.parent().context("it is below the playground")?)?;
+    std::fs::write(&config, format!("[server.limits]\nstreams_of_person = {STREAMS}\n"))?;
+    let ours = || {
+        let mut command = small(stage, "streams");
+        command.arg("--config").arg(&config);
+        command
+    };
+    let server = HttpServer::serve(1, ours)?;
+    let mut browser = Connection::signed_in(server.address(), &link(&server, ours())?)?;
+    browser.page("/")?;
+    let before = server.memory_kib()? as f64 / KIB_PER_MIB;
+    let open: Vec<TcpStream> = (0..STREAMS).map(|_| browser.live(server.address())).collect::<Result<_>>()?;
+    // Each has been told of a change.
+    let mut caller = server.connect(0)?;
+    server.call(&mut caller, "file.write", &json!({ "path": "written.txt", "content": "1" }))?;
+    for stream in &open {
+        let mut lines = BufReader::new(stream).lines();
+        lines.find(|line| line.as_ref().map_or(true, |line| line == "event: changed")).context("a stream ended")??;
+    }
+    let after = server.memory_kib()? as f64 / KIB_PER_MIB;
+    Ok(Measured { ours: after, peer: Some(("before", before)) })
 }

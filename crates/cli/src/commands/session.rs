@@ -15,7 +15,7 @@ use toolhost_store::{Role, SessionRow, SessionState, Sessions, StepRow};
 use super::run::LimitFlags;
 use super::run::again;
 use super::run::live::{End, Lines, Live, told_call};
-use crate::print::{self, BAD, DIM, GOOD, WARN, cell, paint};
+use crate::print::{self, BAD, BOLD, DIM, GOOD, WARN, cell, paint};
 use crate::selection::{Column, Selection};
 use crate::settings::Settings;
 use crate::wire;
@@ -133,11 +133,14 @@ async fn list(settings: &Settings, limit: i64, selection: &Selection) -> anyhow:
         print::aside("no agent has worked here yet: toolhost run \"GOAL\" begins a session");
     } else {
         let rows: Vec<Vec<String>> = found.iter().map(row).collect();
-        print::table(&["session", "state", "turns", "tokens", "cost", "changed", "model", "goal"], &rows);
+        print::table_without(&["turns", "tokens", "model"], &HEAD, &rows);
     }
     place.connection.close().await?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// The names of what `row` has.
+const HEAD: [&str; 8] = ["session", "state", "turns", "tokens", "cost", "changed", "model", "goal"];
 
 fn row(found: &SessionRow) -> Vec<String> {
     let number = |field: &str| found.tally.get(field).and_then(serde_json::Value::as_u64).unwrap_or(0);
@@ -172,7 +175,9 @@ async fn show(settings: &Settings, id: &str) -> anyhow::Result<ExitCode> {
     if settings.json {
         print::json(&serde_json::json!({ "session": found, "steps": steps }))?;
     } else {
-        print::table(&["session", "state", "turns", "tokens", "cost", "changed", "model", "goal"], &[row(&found)]);
+        for (name, value) in HEAD.into_iter().zip(row(&found)) {
+            print::line(format_args!("{} {value}", paint(BOLD, format_args!("{name:<8}"))));
+        }
         if let Some(code) = &found.code {
             let why = steps.last().filter(|row| row.step.starts_with("end_"));
             let why = why.map(|row| EndStep::deserialize(&row.body)).transpose()?;
@@ -182,7 +187,8 @@ async fn show(settings: &Settings, id: &str) -> anyhow::Result<ExitCode> {
         if let Some(parent) = &found.parent {
             print::line(format_args!("begun from {parent}"));
         }
-        print::table(&["handle", "what it did", "ended", "took", "what came of it", "call"], &call_rows(&steps)?);
+        let head = ["handle", "what it did", "ended", "took", "what came of it", "call"];
+        print::table_without(&["took", "call"], &head, &call_rows(&steps)?);
     }
     place.connection.close().await?;
     Ok(ExitCode::SUCCESS)

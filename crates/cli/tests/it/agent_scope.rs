@@ -97,12 +97,17 @@ async fn a_persona_s_role_is_its_profile_or_a_narrower_one() {
     assert!(told.contains("the profile `narrow`"), "{told}");
     let (told, _) = opened(&program, &["--persona", "Somebody", "--profile", "developer"]).await;
     assert!(told.contains("the profile `developer`") && !told.contains("Somebody"), "{told}");
+    let endless = "x".repeat(101);
     for (arguments, says) in [
         (&["--persona", "Rex", "--profile", "developer"][..], "allows more than `researcher`"),
         (&["--persona", "Rex", "--profile", "all"], "allows more than `researcher`"),
         (&["--persona", "rex"], "did you mean `Rex`?"),
         (&["--persona", "Rex ", "--profile", "all"], "did you mean `Rex`?"),
         (&["--persona", "pers-001"], "did you mean `Rex`?"),
+        (&["--persona", "Local"], "is a member of this project"),
+        (&["--persona", "The Host"], "an agent cannot be called"),
+        (&["--persona", "a\u{202e}b"], "all of which can be seen"),
+        (&["--persona", endless.as_str()], "at most 100 characters"),
         (&["--persona", "Lost"], "`no-such-profile`, which is not a profile"),
     ] {
         for command in [&["mcp"][..], &["run", "go", "--model", "script:none"]] {

@@ -1,0 +1,7 @@
+-- The rows of a call, in their order. Without the number in the index, SQLite follows the order and reads every row of the project.
+DROP INDEX audit_call;
+CREATE INDEX audit_call ON audit (project_id, call_id, seq);
+DROP INDEX history_call;
+CREATE INDEX history_call ON history (project_id, call_id, kind, number, version);
+-- The rows of a session, also of one that is long past.
+CREATE INDEX audit_session ON audit (project_id, session_id, seq) WHERE session_id IS NOT NULL;
