@@ -23,7 +23,7 @@ const CHANGES: &str = "100";
 /// Pages that listen at once.
 const STREAMS: usize = 1000;
 /// Pages below a project.
-const PAGES: [&str; 26] = [
+const PAGES: [&str; 29] = [
     "sessions",
     "sessions?state=done",
     "sessions/new",
@@ -42,8 +42,11 @@ const PAGES: [&str; 26] = [
     "builder",
     "files",
     "files?path=a.txt",
+    "files/changes",
+    "deploy",
     "audit",
     "audit?tool=file.write",
+    "audit?tool=git.push",
     "audit?all=on",
     "audit?session=as_0000000000000200",
     "policy",
