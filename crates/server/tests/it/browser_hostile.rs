@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolhost_builder::Files;
 use toolhost_host::Asking;
 use toolhost_server::http::HttpLimits;
 use toolhost_store::AskLimits;
 use toolhost_testkit::Browser;
 use toolhost_testkit::corpus::{Hostile, hostile};
+use toolhost_testkit::sample::{FLOW, sample};
 
 use crate::browser::{PROJECT_PAGES, browser, url};
+use crate::builder_pages::{object, rig_with};
 use crate::pages::{Browser as Visitor, form};
 use crate::rig::{Rig, house};
 
@@ -175,6 +178,84 @@ async fn nothing_that_an_agent_writes_is_more_than_text_on_any_page() {
     // Five kinds of asks come in turn: each text is in one that is looked at, and each kind is looked at with many texts.
     for number in asks.into_iter().step_by(7) {
         complain(&browser, &mut wrong, &rig, &format!("/asks/p0/ask-{number}")).await;
+    }
+    wrong.truncate(40);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The id of what has the text of this number.
+fn id(number: usize) -> String {
+    format!("h{number:03}")
+}
+
+/// The sample with the corpus in it: each text is in a step, the edge to it, an agent and an asset of its own.
+fn package_of(corpus: &[&Hostile]) -> Files {
+    let mut files = sample();
+    let read = |files: &Files, path: &str| -> Value { serde_json::from_slice(&files[path]).unwrap() };
+    let (mut graph, mut agents) = (read(&files, "workflow.graph.json"), read(&files, "agents.json"));
+    let entry = graph["entryNodeId"].take();
+    graph["entryNodeId"] = json!(id(0));
+    let add = |list: &mut Value, one: Value| list.as_array_mut().unwrap().push(one);
+    for (number, Hostile { text, .. }) in corpus.iter().enumerate() {
+        let (id, file) = (id(number), format!("steps/{}.md", id(number)));
+        let node = json!({ "id": id, "type": "step", "file": file, "title": text, "description": text, "agentId": id });
+        add(&mut graph["nodes"], node);
+        let next = if number + 1 == corpus.len() { entry.clone() } else { json!(self::id(number + 1)) };
+        add(&mut graph["edges"], json!({ "from": id, "to": next, "label": text, "conditionText": text }));
+        let persona = json!({ "role": text, "identity": text, "communication_style": text, "principles": [text] });
+        let metadata = json!({ "name": text, "title": text, "icon": text });
+        add(
+            &mut agents["agents"],
+            json!({ "id": id, "metadata": metadata, "persona": persona, "critical_actions": [text] }),
+        );
+        let front = format!("schemaVersion: \"1.1\"\nnodeId: {id}\ntype: step\ntitle: {}\nagentId: {id}", json!(text));
+        let step = format!("---\n{front}\n---\n\n# {text}\n\n## Goal\n\n{text}\n\n## Instructions\n\n{text}\n");
+        files.insert(file, step.into_bytes());
+        files.insert(format!("assets/{id}.md"), format!("# {text}\n\n{text}\n").into_bytes());
+    }
+    let mut manifest = read(&files, "bmad.json");
+    manifest["name"] = json!(corpus[0].text);
+    manifest["description"] = json!(corpus[7].text);
+    for (path, value) in [("workflow.graph.json", graph), ("agents.json", agents), ("bmad.json", manifest)] {
+        files.insert(path.to_owned(), value.to_string().into_bytes());
+    }
+    files
+}
+
+#[tokio::test]
+async fn nothing_in_a_package_is_more_than_text_on_any_page_of_the_builder() {
+    let corpus = hostile();
+    // A package holds no million letters in one text, and no zero.
+    let corpus: Vec<&Hostile> =
+        corpus.iter().filter(|one| one.text.len() < 25_000 && !one.text.contains('\0')).collect();
+    assert!(corpus.len() >= 100);
+    let rig = rig_with(package_of(&corpus)).await;
+    let Some(browser) = browser(&rig, "local").await else { return };
+    browser.size(WIDTH, HEIGHT).await;
+    browser.messages().await;
+    let mut wrong = Vec::new();
+    for path in PROJECT_PAGES.iter().map(|(_, path)| *path).filter(|path| path.starts_with("builder")) {
+        complain(&browser, &mut wrong, &rig, &format!("/projects/p0/{path}")).await;
+    }
+    for kind in ["agents", "assets", "files"] {
+        complain(&browser, &mut wrong, &rig, &format!("/projects/p0/builder/list?kind={kind}")).await;
+    }
+    for (number, Hostile { mark, .. }) in corpus.iter().enumerate() {
+        let id = id(number);
+        let name = match number % 3 {
+            0 => format!("step:{FLOW}/{id}"),
+            1 => format!("agent:{id}"),
+            _ => format!("asset:assets/{id}.md"),
+        };
+        complain(&browser, &mut wrong, &rig, &object(&name)).await;
+        if !browser.text().await.contains(mark.as_str()) {
+            wrong.push(format!("{name}: {mark} cannot be read"));
+        }
+        if number % 5 == 0 {
+            complain(&browser, &mut wrong, &rig, &format!("/projects/p0/builder/agents/{id}/edit")).await;
+            complain(&browser, &mut wrong, &rig, &format!("/projects/p0/builder/edit?name=asset%3Aassets%2F{id}.md"))
+                .await;
+        }
     }
     wrong.truncate(40);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

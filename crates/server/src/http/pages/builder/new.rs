@@ -7,7 +7,7 @@ use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
-use toolhost_builder::{Edge, Package, begun, revision, to_zip};
+use toolhost_builder::{Edge, Package, Workflow, begun, revision, sha256, to_zip};
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_store::Role;
 
@@ -222,24 +222,25 @@ impl NewObject<'_> {
         }
     }
 
-    /// The edges of all workflows: as the form sends them, and as people read them.
+    /// The edges of all workflows: as the form sends them, and as people read them. A label may hold characters that no field can.
     fn edges(&self) -> Vec<(String, String)> {
-        let workflows = self.package().workflows().iter();
-        let edges = workflows.flat_map(|workflow| workflow.edges.iter().map(move |edge| (edge, workflow)));
-        edges
-            .map(|(edge, workflow)| {
-                let label = edge.value.get("label").and_then(Value::as_str).unwrap_or_default();
-                let when = if label.is_empty() { String::new() } else { format!(" ({label})") };
-                let says = format!("{}: {} → {}{when}", workflow.id, edge.from, edge.to);
-                (json!([workflow.id, edge.from, edge.to, label]).to_string(), super::super::text::name(&says))
-            })
-            .collect()
+        let says = |(workflow, edge): (&Workflow, &Edge)| {
+            let label = label(edge);
+            let when = if label.is_empty() { String::new() } else { format!(" ({label})") };
+            super::super::text::name(&format!("{}: {} → {}{when}", workflow.id, edge.from, edge.to))
+        };
+        self.all_edges().map(|one| (sent(one), says(one))).collect()
     }
 
-    /// The workflow, the ends and the label of an edge that a form has sent.
-    fn edge(&self, form: &BTreeMap<String, String>) -> Option<[String; 4]> {
-        let sent = form.get("edge")?;
-        self.edges().iter().find(|(edge, _)| edge == sent).and_then(|(edge, _)| serde_json::from_str(edge).ok())
+    fn all_edges(&self) -> impl Iterator<Item = (&Workflow, &Edge)> {
+        let workflows = self.package().workflows().iter();
+        workflows.flat_map(|workflow| workflow.edges.iter().map(move |edge| (workflow, edge)))
+    }
+
+    /// The edge that a form has sent.
+    fn edge(&self, form: &BTreeMap<String, String>) -> Option<(&Workflow, &Edge)> {
+        let wanted = form.get("edge")?;
+        self.all_edges().find(|one| sent(*one) == *wanted)
     }
 
     /// The steps of all workflows, as ids that a field offers.
@@ -348,8 +349,8 @@ impl NewObject<'_> {
     /// What the set is made on: the workflow that it changes, as it is now. The operations are small edits, so nothing is written over that
     /// the person has not seen.
     fn revisions(&self, form: &BTreeMap<String, String>) -> Value {
-        let removed = self.edge(form).map(|[workflow, ..]| workflow);
-        match removed.as_ref().or(form.get("workflow")).and_then(|id| self.package().workflow(id.trim())) {
+        let named = || self.package().workflow(form.get("workflow")?.trim());
+        match self.edge(form).map(|(workflow, _)| workflow).or_else(named) {
             Some(workflow) => json!({ "workflowRevision": revision::workflow(self.package(), workflow) }),
             None => json!({}),
         }
@@ -457,17 +458,10 @@ impl NewObject<'_> {
 
     /// Removes an edge. A step that leads nowhere without it is an end.
     fn removal(&self, form: &BTreeMap<String, String>) -> Vec<Value> {
-        let Some([workflow, from, to, label]) = self.edge(form) else { return Vec::new() };
-        let edges = self.package().workflow(&workflow).map_or(&[][..], |workflow| &workflow.edges);
-        let is_it = |edge: &&Edge| {
-            edge.from == from
-                && edge.to == to
-                && edge.value.get("label").and_then(Value::as_str).unwrap_or_default() == label
-        };
-        let gone: Vec<Value> = edges.iter().find(is_it).map(named).into_iter().collect();
-        let is_only = edges.iter().filter(|edge| edge.from == from).count() == 1;
-        let nodes: Vec<Value> = is_only.then(|| json!({ "id": from, "type": "end" })).into_iter().collect();
-        vec![graph_edit(&workflow, [("nodes", nodes), ("deleteEdges", gone)])]
+        let Some((workflow, edge)) = self.edge(form) else { return Vec::new() };
+        let is_only = workflow.edges.iter().filter(|other| other.from == edge.from).count() == 1;
+        let nodes: Vec<Value> = is_only.then(|| json!({ "id": edge.from, "type": "end" })).into_iter().collect();
+        vec![graph_edit(&workflow.id, [("nodes", nodes), ("deleteEdges", vec![named(edge)])])]
     }
 
     /// The agent of this id, where the package has none.
@@ -517,6 +511,15 @@ fn graph_edit<const LISTS: usize>(workflow: &str, lists: [(&str, Vec<Value>); LI
     let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
     let payload: Map<String, Value> = lists.map(|(name, list)| (name.to_owned(), list.into())).collect();
     upsert("workflow", json!({ "workflowId": workflow }), payload.into())
+}
+
+fn label(edge: &Edge) -> &str {
+    edge.value.get("label").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// An edge as a form sends it: the hash of its workflow, its ends and its label.
+fn sent((workflow, edge): (&Workflow, &Edge)) -> String {
+    sha256(json!([workflow.id, edge.from, edge.to, label(edge)]).to_string().as_bytes())
 }
 
 /// An edge as a change set names one that goes.
