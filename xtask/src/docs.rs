@@ -24,16 +24,33 @@ const KEPT_ELSEWHERE: [(&str, &str, &str); 5] = [
     ("CONTRIBUTING.md", "contributing.md", "Working on Toolhost"),
 ];
 const DECISIONS: &str = "docs/decisions/";
+/// Where the pictures of the book are, and which of those that the browser tests make are in it.
+const PICTURES: &str = "docs/book/src/pictures/";
+const PICTURED: [(&str, &str); 7] = [
+    ("inbox-light-1280.png", "inbox.png"),
+    ("ask-light-1280.png", "ask.png"),
+    ("session-light-1280.png", "session.png"),
+    ("board-light-1280.png", "board.png"),
+    ("workflow-light-1280.png", "workflow.png"),
+    ("audit-light-1280.png", "audit.png"),
+    ("inbox-dark-375.png", "inbox-on-a-phone.png"),
+];
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Put the sources together and stop before the pages are made, which needs `mdbook`.
     #[arg(long)]
     sources: bool,
+    /// Take the pictures of the workbench that the browser tests have made last into the book, and stop.
+    #[arg(long, conflicts_with = "sources")]
+    pictures: bool,
 }
 
 /// Puts the sources together in the target folder, and makes pages of them. `mdbook` is installed there, if it is not yet.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
+    if arguments.pictures {
+        return take_pictures(root);
+    }
     let folder = shell::target(root).join("book");
     let tree = tidy::read(root)?;
     for (path, text) in sources(&tree) {
@@ -43,12 +60,34 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
         }
         fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
+    for path in tree.paths().filter(|path| path.starts_with(PICTURES)) {
+        let file = folder.join(path.strip_prefix(BOOK).unwrap_or(path).trim_start_matches('/'));
+        copy(&root.join(path), &file)?;
+    }
     if arguments.sources {
         println!("{}", folder.display());
         return Ok(ExitCode::SUCCESS);
     }
     shell::must_run(Command::new(mdbook(root)?).arg("build").arg(&folder))?;
     println!("{}", folder.join("book/index.html").display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A file at another place, with the folder for it.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    if let Some(above) = to.parent() {
+        fs::create_dir_all(above).with_context(|| format!("cannot make {}", above.display()))?;
+    }
+    fs::copy(from, to).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+    Ok(())
+}
+
+fn take_pictures(root: &Path) -> Result<ExitCode> {
+    let made = shell::target(root).join("screenshots");
+    for (picture, name) in PICTURED {
+        copy(&made.join(picture), &root.join(PICTURES).join(name))?;
+    }
+    println!("{}", root.join(PICTURES).display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -105,7 +144,9 @@ fn page_of(tree: &tidy::Tree, path: &str) -> Option<String> {
     }
     let own = path.strip_prefix(BOOK).and_then(|page| page.strip_prefix("/src/"));
     let decision = path.strip_prefix(DECISIONS).map(|name| format!("decisions/{name}"));
-    own.map(str::to_owned).or(decision).filter(|_| tree.has(path) && path.ends_with(".md"))
+    own.map(str::to_owned)
+        .or(decision)
+        .filter(|_| tree.has(path) && (path.ends_with(".md") || path.starts_with(PICTURES)))
 }
 
 /// The text with each link to a page of the book leading there, and each other link into the repository to where that can be
@@ -146,7 +187,11 @@ mod tests {
             ("docs/decisions/0001-a.md", "# 1: A\n\n[a](../../ARCHITECTURE.md) [b](0001-a.md) [x](https://x.org/y)\n"),
             ("docs/book/book.toml", "[book]\n"),
             ("docs/book/src/SUMMARY.md", "# Summary\n\n- [Fence](fence.md)\n"),
-            ("docs/book/src/fence.md", "# F\n\n[r](../../../README.md) [d](../../decisions/0001-a.md)\n"),
+            (
+                "docs/book/src/fence.md",
+                "# F\n\n[r](../../../README.md) [d](../../decisions/0001-a.md) ![p](pictures/p.png)\n",
+            ),
+            ("docs/book/src/pictures/p.png", ""),
         ])
     }
 
@@ -159,8 +204,7 @@ mod tests {
         assert_eq!(text("ARCHITECTURE.md"), expected);
         let expected = "# 1: A\n\n[a](../architecture.md) [b](../decisions/0001-a.md) [x](https://x.org/y)\n";
         assert_eq!(text("docs/decisions/0001-a.md"), expected);
-        let expected =
-            "# F\n\n[r](https://github.com/toolhost/toolhost/blob/main/README.md) [d](decisions/0001-a.md)\n";
+        let expected = "# F\n\n[r](https://github.com/toolhost/toolhost/blob/main/README.md) [d](decisions/0001-a.md) ![p](pictures/p.png)\n";
         assert_eq!(text("docs/book/src/fence.md"), expected);
         assert_eq!(page_of(&tree, "README.md"), None);
     }

@@ -119,9 +119,20 @@ pub(crate) async fn browser(rig: &Rig, user: &str) -> Option<Browser> {
 /// A server with one ask of each kind, and one that has ended.
 async fn with_asks() -> Rig {
     let (rig, token) = asking().await;
-    let write = json!({ "path": "src/a_long_name_of_a_file_that_has_to_wrap_somewhere_on_a_phone.rs", "content": "fn main() {}\n" });
+    let path = "crates/billing/src/reconciliation/statement_import_of_foreign_banks.rs";
+    let code = |limit: &str| {
+        format!(
+            "//! Reads the statements that banks send.\n\nuse std::time::Duration;\n\n/// How long a bank may take to answer.\n\
+             const ANSWER_MAX: Duration = Duration::from_secs({limit});\n\npub fn import(statement: &str) -> Result<Vec<Entry>, Error> {{\n    \
+             statement.lines().map(Entry::parse).collect()\n}}\n"
+        )
+    };
+    rig.houses[0].workspace.write(path, code("5"));
+    let write = json!({ "path": path, "content": code("30") });
     ask(&rig, &token, "file.write", write).await;
-    let review = json!({ "title": "Requirements", "content": "# Todo list\n\n- one\n- two\n", "feedback": true });
+    let content = "# Import of statements\n\n- A file of 10,000 entries is read within a second.\n- An entry that is \
+        not understood is named with its line.\n- Nothing is imported twice.\n";
+    let review = json!({ "title": "Requirements of the import", "content": content, "feedback": true });
     ask(&rig, &token, "review.content", review).await;
     ask(&rig, &token, "human.ask", json!({ "question": "May the old API go?", "kind": "yes_no" })).await;
     let ended = ask_to_write(&rig, &token, "ended.txt").await;
@@ -152,6 +163,16 @@ async fn with_work() -> Rig {
         ("ticket.create", json!({ "title": "With Markdown", "description": DOCUMENT })),
         ("comment.post", json!({ "ticketId": "TKT-002", "content": DOCUMENT })),
         ("artifact.save", json!({ "kind": "prd", "content": DOCUMENT })),
+        (
+            "ticket.create",
+            json!({ "title": "Statements of foreign banks are read, too", "priority": "high", "type": "feature" }),
+        ),
+        ("ticket.update_state", json!({ "ticketId": "TKT-003", "newState": "research" })),
+        ("ticket.create", json!({ "title": "An entry without a date stops the import", "type": "bug" })),
+        ("ticket.update_state", json!({ "ticketId": "TKT-004", "newState": "research" })),
+        ("ticket.update_state", json!({ "ticketId": "TKT-004", "newState": "plan_approval" })),
+        ("task.create", json!({ "title": "Read the format of statements", "filesToCreate": ["src/statement.rs"] })),
+        ("task.create", json!({ "title": "Import them", "dependencies": ["TASK-001"] })),
     ] {
         rig.call(&token, tool, arguments).await;
     }

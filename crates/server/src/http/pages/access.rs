@@ -10,7 +10,7 @@ use toolhost_contract::workspace::FenceReport;
 use toolhost_contract::{ErrorKind, ToolError, visible_line};
 use toolhost_store::{Member, Role, Token};
 
-use super::calls::sentence;
+use super::failure::sentence;
 use super::route::{Made, Route, Wanted};
 use super::text::When;
 use super::visitor::{Membership, Visitor};

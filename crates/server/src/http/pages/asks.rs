@@ -19,7 +19,7 @@ use toolhost_host::{
 use toolhost_store::{Ask, AskEnd, AskKind, AskState, AskSummary, SessionState};
 
 use super::super::{envelope, told};
-use super::calls::sentence;
+use super::failure::sentence;
 use super::markdown::Markdown;
 use super::marks::{mark, without_marks};
 use super::past::Past;

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_records::TICKET;
 
-use super::calls::{Called, can_edit, listed, sentence, text};
+use super::calls::{Called, can_edit, listed, text};
+use super::failure::sentence;
 use super::forms::{Field, Shape, choice, filled};
 use super::route::{Made, Route, Wanted};
 use super::text::{encoded, name, words};

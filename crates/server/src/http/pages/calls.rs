@@ -4,6 +4,7 @@ use serde_json::Value;
 use toolhost_contract::{ErrorKind, Outcome, ToolError};
 use toolhost_store::Role;
 
+use super::failure::sentence;
 use super::forms::{Field, complain};
 use super::visitor::{Membership, PLACE, Visitor};
 use crate::http::by_person::Doer;
@@ -63,19 +64,6 @@ impl Visitor<'_> {
             }
         }
     }
-}
-
-/// A failure in a sentence, with what a person does about it.
-pub(super) fn sentence(error: &ToolError) -> String {
-    let step = next_step(error).map(|step| format!(" {}.", step.trim_end_matches('.'))).unwrap_or_default();
-    let message = format!("{}.{step}", error.message.trim_end_matches('.'));
-    super::marks::without_marks(&message)
-}
-
-/// The next step after a failure. One that names a tool or an argument is said to agents; a command of `toolhost` is one for people, too.
-pub(super) fn next_step(error: &ToolError) -> Option<&str> {
-    let is_for_agents = |hint: &&str| hint.split('`').skip(1).step_by(2).any(|name| !name.starts_with("toolhost "));
-    error.hint.as_deref().filter(|hint| !is_for_agents(hint))
 }
 
 /// Says what a call was refused for beside the fields that it is about. `false`: it is about something else, and is said above the form.

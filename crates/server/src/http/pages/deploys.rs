@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, visible_line};
 use toolhost_store::Role;
 
-use super::calls::{Called, items, number, sentence, text};
+use super::calls::{Called, items, number, text};
 use super::done::Done;
+use super::failure::sentence;
 use super::route::{Made, Route, Wanted};
 use super::visitor::{Membership, Visitor};
 use super::{Place, encoded, page, see, see_done};

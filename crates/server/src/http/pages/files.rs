@@ -9,8 +9,9 @@ use toolhost_contract::{ErrorKind, visible_line};
 use toolhost_store::Role;
 
 use super::asks::{Line, Parts};
-use super::calls::{items, number, sentence, text};
+use super::calls::{items, number, text};
 use super::done::Done;
+use super::failure::sentence;
 use super::marks::{mark, without_marks};
 use super::route::{Made, Route, Wanted};
 use super::split::{SPLIT, Split};

@@ -13,6 +13,7 @@ mod calls;
 mod clients;
 mod deploys;
 mod done;
+mod failure;
 mod files;
 mod forms;
 mod heard;
@@ -190,7 +191,7 @@ pub(crate) fn problem(status: StatusCode, error: &ToolError, user: Option<&str>)
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "This is not open to you",
         _ => "That did not work",
     };
-    page(status, &Problem { title, message: &error.message, hint: calls::next_step(error), place: Place::of(user) })
+    page(status, &Problem { title, message: &error.message, hint: failure::next_step(error), place: Place::of(user) })
 }
 
 /// A redirect to an address of this server, as an answer to a form.

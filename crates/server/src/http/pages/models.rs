@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_store::Role;
 
-use super::calls::sentence;
+use super::failure::sentence;
 use super::route::{Made, Route, Wanted};
 use super::text::name;
 use super::visitor::Visitor;

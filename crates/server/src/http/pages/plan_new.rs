@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_records::RecordId;
 
-use super::calls::{Called, can_edit, complain_about, sentence, text};
+use super::calls::{Called, can_edit, complain_about, text};
 use super::done::Done;
+use super::failure::sentence;
 use super::forms::{Field, Shape, choice, complain, filled};
 use super::record::{EditPage, address};
 use super::route::{Made, Route, Wanted};

@@ -12,8 +12,9 @@ use serde_json::{Map, Value, json};
 use toolhost_contract::{ErrorKind, ToolError, visible_json};
 use toolhost_records::{Kind, RecordId};
 
-use super::calls::{Called, can_edit, listed, sentence, text, texts};
+use super::calls::{Called, can_edit, listed, text, texts};
 use super::done::Done;
+use super::failure::sentence;
 use super::route::{Made, Route, Wanted};
 use super::text::{Shown, TextPage, When, encoded, name, words};
 use super::visitor::{Membership, Visitor};

@@ -27,7 +27,7 @@ use serde_json::Value;
 use toolhost_builder::refs::Object;
 use toolhost_contract::{ErrorKind, ToolError, visible_line};
 
-use super::calls::next_step;
+use super::failure::next_step;
 use super::visitor::{Membership, Visitor};
 use super::{Place, Section};
 use crate::http::{WholePackage, Work};

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_records::{Kind, RecordId};
 
-use super::super::calls::{Called, can_edit, complain_about, sentence, text, texts};
+use super::super::calls::{Called, can_edit, complain_about, text, texts};
 use super::super::done::Done;
+use super::super::failure::sentence;
 use super::super::forms::{Field, Shape, choice, complain, filled};
 use super::super::route::{Made, Wanted};
 use super::super::visitor::{Membership, Visitor};

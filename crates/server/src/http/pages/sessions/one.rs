@@ -14,7 +14,7 @@ use super::conversation::{Item, answer_text, items, kind_of, number, text};
 use super::start::work;
 use super::{PART, State, address};
 use crate::http::envelope;
-use crate::http::pages::calls::sentence;
+use crate::http::pages::failure::sentence;
 use crate::http::pages::route::Wanted;
 use crate::http::pages::split::SPLIT;
 use crate::http::pages::text::{TextPage, When, count, dollars, duration, encoded, name};

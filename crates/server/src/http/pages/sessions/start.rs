@@ -8,7 +8,7 @@ use axum::http::{Response, StatusCode};
 use toolhost_contract::{ErrorKind, ToolError};
 
 use super::{PART, address, can_work};
-use crate::http::pages::calls::sentence;
+use crate::http::pages::failure::sentence;
 use crate::http::pages::forms::{Field, Shape, choice, complain, filled};
 use crate::http::pages::route::Wanted;
 use crate::http::pages::visitor::{Membership, Visitor};
