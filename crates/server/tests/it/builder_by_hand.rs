@@ -409,7 +409,7 @@ async fn a_package_is_begun_and_filled_by_hand_from_nothing() {
 /// The edges of the graph of `main`, as the API exports it: from, to and the case in which the edge is taken.
 async fn ways(rig: &Rig) -> Vec<(String, String, String)> {
     let outcome = person(&rig.houses[0], "builder.workflow.read", json!({ "workflowId": "main" })).await;
-    let edges = outcome.data["graph_json"]["edges"].as_array().unwrap_or_else(|| panic!("{outcome:?}")).clone();
+    let edges = outcome.data["graph_json"]["edges"].as_array().unwrap_or_else(|| unreachable!("{outcome:?}")).clone();
     let text = |edge: &serde_json::Value, name: &str| edge[name].as_str().unwrap_or_default().to_owned();
     let case = |edge: &serde_json::Value| match edge["isDefault"].as_bool() {
         Some(true) => "default".to_owned(),

@@ -138,35 +138,23 @@ impl NewObject<'_> {
         let named = |names: &[&str]| {
             Shape::Choice(names.iter().map(|name| ((*name).to_owned(), super::super::text::name(name))).collect())
         };
-        let id = |label| {
-            Field::new("id", label, Shape::Line).hint("Small letters, digits and hyphens, such as check-claims.")
-        };
         let new_agent = || {
             let agents = Shape::Offered(agents.iter().map(|id| ((*id).to_owned(), String::new())).collect());
             Field::new("agent", "Agent", agents)
                 .hint("The id of the agent that does it. One that is not there yet is created, too.")
         };
-        let instructions =
-            Field::new("instructions", "Instructions", Shape::Text(6)).hint("What the agent does, step by step.");
-        let goal = |label| Field::new("goal", label, Shape::Text(2));
-        let direct = || {
-            let ways = [("", "is removed: this step stands between the two"), (STAYS, "stays beside the new one")];
-            let ways = ways.map(|(value, says)| (value.to_owned(), says.to_owned()));
-            Field::new("direct", "A direct edge", Shape::Choice(ways.into()))
-                .hint("Where the step before this one leads straight to a step that this one leads to.")
-        };
         let first = workflows.first().map(|id| (*id).to_owned()).unwrap_or_default();
         match self.kind {
             "workflow" => vec![
-                id("Id of the workflow"),
+                id_field("Id of the workflow"),
                 Field::new("title", "Title", Shape::Line),
-                goal("What it is for"),
+                goal_field("What it is for"),
                 Field::new("step", "Id of its first step", Shape::Line).value("begin"),
                 new_agent(),
-                instructions,
+                instructions_field(),
             ],
             "agent" => vec![
-                id("Id of the agent"),
+                id_field("Id of the agent"),
                 Field::new("title", "Title", Shape::Line).hint("Such as Ward nurse."),
                 Field::new("role", "Role", Shape::Text(2)).hint("What the agent is there for."),
                 Field::new("identity", "Identity", Shape::Text(2)).hint("Who the agent is: experience, knowledge."),
@@ -175,7 +163,7 @@ impl NewObject<'_> {
             ],
             "step" => vec![
                 Field::new("workflow", "Workflow", named(&workflows)).value(first),
-                id("Id of the step"),
+                id_field("Id of the step"),
                 Field::new("title", "Title", Shape::Line),
                 new_agent(),
                 Field::new("after", "Comes after", Shape::Offered(self.nodes()))
@@ -183,13 +171,13 @@ impl NewObject<'_> {
                 Field::new("label", "When", Shape::Line).hint("In which case it comes after that step.").value("done"),
                 Field::new("next", "Leads to", Shape::Offered(self.nodes()))
                     .hint("The id of a step; empty: the workflow ends with it."),
-                direct(),
-                goal("Goal"),
-                instructions,
+                direct_field(),
+                goal_field("Goal"),
+                instructions_field(),
             ],
             "decision" => vec![
                 Field::new("workflow", "Workflow", named(&workflows)).value(first),
-                id("Id of the decision"),
+                id_field("Id of the decision"),
                 Field::new("title", "Title", Shape::Line).hint("Such as Is it long enough?"),
                 new_agent(),
                 Field::new("after", "Comes after", Shape::Offered(self.nodes()))
@@ -203,9 +191,9 @@ impl NewObject<'_> {
                     "The id of another step; empty: the workflow ends there. A step before this one makes a loop, which the \
                      decision can end.",
                 ),
-                direct(),
-                goal("Goal"),
-                instructions,
+                direct_field(),
+                goal_field("Goal"),
+                instructions_field(),
             ],
             "edge-removal" => vec![
                 Field::new("edge", "Edge", Shape::Choice(self.edges()))
@@ -530,6 +518,26 @@ fn named(edge: &Edge) -> Value {
             json!({ "from": edge.from, "to": edge.to, "label": edge.value.get("label").filter(|label| label.is_string()) })
         }
     }
+}
+
+fn id_field(label: &'static str) -> Field {
+    Field::new("id", label, Shape::Line).hint("Small letters, digits and hyphens, such as check-claims.")
+}
+
+fn goal_field(label: &'static str) -> Field {
+    Field::new("goal", label, Shape::Text(2))
+}
+
+fn instructions_field() -> Field {
+    Field::new("instructions", "Instructions", Shape::Text(6)).hint("What the agent does, step by step.")
+}
+
+/// What becomes of an edge between the two steps that a new one is put between.
+fn direct_field() -> Field {
+    let ways = [("", "is removed: this step stands between the two"), (STAYS, "stays beside the new one")];
+    let ways = ways.map(|(value, says)| (value.to_owned(), says.to_owned()));
+    Field::new("direct", "A direct edge", Shape::Choice(ways.into()))
+        .hint("Where the step before this one leads straight to a step that this one leads to.")
 }
 
 /// Whether a text can be an id in a package.
