@@ -96,7 +96,7 @@ const STEPS: &[Step] = steps![
     23 "approver" "0023_approver.sql",
     24 "quota" "0024_quota.sql",
     25 "webhook" "0025_webhook.sql",
-    26 "in_order" "0026_in_order.sql",
+    26 "found_and_told" "0026_found_and_told.sql",
 ];
 
 /// What a process keeps of a database in memory, for the next queries.

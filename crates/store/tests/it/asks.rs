@@ -10,7 +10,7 @@ const LIVES_MS: u64 = 60_000;
 /// Ended asks that a project keeps.
 const KEPT: i64 = 10_000;
 
-fn wanted(here: &Room, digest: &str) -> NewAsk {
+pub(crate) fn wanted(here: &Room, digest: &str) -> NewAsk {
     NewAsk {
         project_id: here.project,
         kind: AskKind::Approval,

@@ -6,6 +6,8 @@ use toolhost_store::{Event, Happened, NewSession, Position, Reader, SessionChang
 use toolhost_testkit::Postgres;
 use toolhost_testkit::database::{Address, Place, Room, engines, entry};
 
+use crate::asks::wanted;
+
 /// No test waits longer for anything.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
@@ -185,6 +187,10 @@ async fn what_another_host_writes_wakes_and_what_nobody_writes_does_not() {
         is_told(&mut wakes).await;
         is_quiet(&mut wakes).await;
         begin(&other, "as_1").await;
+        is_told(&mut wakes).await;
+        // A call that waits has no row in the audit yet, but somebody is asked.
+        is_quiet(&mut wakes).await;
+        other.store.asks().open(&wanted(&here, "d")).await.unwrap();
         is_told(&mut wakes).await;
     }
 }

@@ -5,3 +5,5 @@ DROP INDEX history_call;
 CREATE INDEX history_call ON history (project_id, call_id, kind, number, version);
 -- The rows of a session, also of one that is long past.
 CREATE INDEX audit_session ON audit (project_id, session_id, seq) WHERE session_id IS NOT NULL;
+-- An ask has no row in the audit while its call waits: whoever listens hears of it at once, too.
+CREATE TRIGGER ask_is_told AFTER INSERT OR UPDATE ON ask FOR EACH ROW EXECUTE FUNCTION tell_of_events();
