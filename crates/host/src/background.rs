@@ -99,6 +99,8 @@ impl Drop for Printed {
 const PRINTED: [&str; 2] = ["stdout", "stderr"];
 /// Longest line that is waited for until it is whole, and longest beginning that is left out because it may be the second half of one.
 const LINE_BYTES_MAX: usize = 64 * 1024;
+/// What of a line that goes on is not shown before more of it has come: longer than a token.
+const HELD_BYTES: usize = 4096;
 /// What the first line of a private key in text has, and its last one (RFC 7468).
 const KEY_BEGINS: &[u8] = b"-----BEGIN ";
 const KEY_IS_PRIVATE: &[u8] = b"PRIVATE KEY";
@@ -144,7 +146,7 @@ impl Printed {
         let most = LINE_BYTES_MAX.min(self.bytes.len());
         let end_of_word = || {
             let end = (most + LINE_BYTES_MAX).min(self.bytes.len());
-            self.bytes.range(most..end).position(u8::is_ascii_whitespace).map_or(end, |at| most + at + 1)
+            self.bytes.range(most..end).position(|byte| !is_of_word(*byte)).map_or(end, |at| most + at + 1)
         };
         let end_of_line = self.bytes.range(..most).position(|byte| *byte == b'\n').map(|at| at + 1);
         let line = end_of_line.unwrap_or_else(end_of_word);
@@ -156,10 +158,12 @@ impl Printed {
     /// the rest of a private key is.
     fn make_ready(&mut self, is_last: bool, redactor: &Redactor) {
         let end = self.bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let blank = || self.bytes.iter().rposition(u8::is_ascii_whitespace).map(|at| at + 1);
+        // Of a line that goes on the end is held back: a secret may have come by half.
+        let held = self.bytes.len().saturating_sub(HELD_BYTES);
+        let between = || self.bytes.range(..held).rposition(|byte| !is_of_word(*byte)).map(|at| at + 1);
         let part = match self.bytes.len() - end > LINE_BYTES_MAX {
             _ if is_last => self.bytes.len(),
-            true => blank().filter(|blank| *blank > end).unwrap_or(self.bytes.len()),
+            true => between().filter(|between| *between > end).unwrap_or(held),
             false => unended_key(&self.bytes.make_contiguous()[..end]).unwrap_or(end),
         };
         let bytes: Vec<u8> = self.counted(|printed| printed.bytes.drain(..part).collect());
@@ -177,6 +181,11 @@ impl Printed {
         }
         result
     }
+}
+
+/// Whether a byte may stand in a token: between two others a text may be cut.
+fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || !byte.is_ascii()
 }
 
 /// Where the first line of a private key begins whose last line has not come yet. `None` also where it is too long ago to be waited for.
@@ -491,6 +500,27 @@ mod tests {
         job.hear(token.repeat(20_000).as_bytes(), 10_000 * token.len() - 10);
         let text = job.take(usize::MAX, &Redactor::default()).text;
         assert!(text.contains("[redacted]") && !text.contains("Q7r8"), "{}", &text[..100]);
+    }
+
+    #[test]
+    fn of_a_line_that_goes_on_no_secret_is_read_in_halves() {
+        let jobs = Jobs::default();
+        for filler in ["abcdefghi,", "{\"k\":\"Qx7\"},", "a/b&c=d;"] {
+            let job = jobs.begin(own(), CancellationToken::new(), &Limits::default()).unwrap();
+            let redactor = Redactor::default();
+            let mut read = String::new();
+            for piece in
+                [filler.repeat(9000).as_str(), "ghp_zY9xW8vU7tS6rQ", "5pO4nM3lK2jI1hG0fE9dC8,", &filler.repeat(9000)]
+            {
+                job.hear(piece.as_bytes(), 1 << 20);
+                read.push_str(&job.take(1 << 20, &redactor).text);
+                read.push('|');
+            }
+            job.ended(&outcome());
+            read.push_str(&job.take(1 << 20, &redactor).text);
+            assert!(read.contains("[redacted]") && !read.contains("ghp_") && !read.contains("E9dC8"), "{filler}");
+            assert!(read.len() > 18_000 * filler.len(), "nothing else is lost: {}", read.len());
+        }
     }
 
     #[test]

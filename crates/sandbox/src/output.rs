@@ -49,13 +49,13 @@ impl Capture {
             bytes.extend(tail);
             return Captured { text: into_text(bytes), bytes: self.total, truncated: false };
         }
-        // At a blank, so that no word is cut: half of a secret is not known to be one. Where there is none near, what could be
-        // half of one goes, too.
+        // Where no word is cut, at a blank if there is one: half of a secret is not known to be one. Where there is neither near, what
+        // could be half of one goes, too.
         let (mut head, mut tail) = (self.head, tail);
         let most = WORD_BYTES_MAX.min(self.end_bytes / 4);
         let (back, on) = (
-            head.iter().rev().position(u8::is_ascii_whitespace).map_or(most, |back| back.min(most)),
-            tail.iter().position(u8::is_ascii_whitespace).map_or(most, |on| on.min(most)),
+            end_of_word(head.iter().rev().take(most)).unwrap_or(most),
+            end_of_word(tail.iter().take(most)).unwrap_or(most),
         );
         head.truncate(head.len() - back);
         tail.drain(..on);
@@ -64,6 +64,12 @@ impl Capture {
             format!("{}\n[... {left_out} of {} bytes left out ...]\n{}", into_text(head), self.total, into_text(tail));
         Captured { text, bytes: self.total, truncated: true }
     }
+}
+
+/// The first place where no word is cut.
+fn end_of_word<'b>(bytes: impl Iterator<Item = &'b u8> + Clone) -> Option<usize> {
+    let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || !byte.is_ascii();
+    bytes.clone().position(u8::is_ascii_whitespace).or_else(|| bytes.clone().position(|byte| !is_of_word(byte)))
 }
 
 /// Longest line that is held until it is whole.
@@ -174,6 +180,14 @@ mod tests {
         capture.push(b"one two three four five six seven eight nine ten eleven twelve");
         let text = capture.finish().text;
         assert_eq!(text, "one two three four \n[... 25 of 62 bytes left out ...]\n ten eleven twelve");
+        // Where no blank is near, at what stands in no token.
+        let mut capture = Capture::new(40);
+        capture.push(b"{\"a\":\"one_two-three\",\"b\":\"four_five-six\",\"c\":\"seven_eight\",\"d\":\"nine_ten-eleven\",\"e\":1}");
+        let text = capture.finish().text;
+        assert_eq!(
+            text,
+            "{\"a\":\"one_two-three\",\"b\":\"four_five-six\"\n[... 17 of 87 bytes left out ...]\n\",\"d\":\"nine_ten-eleven\",\"e\":1}"
+        );
         let mut capture = Capture::new(8);
         capture.push(b"abcdefghijklmnopqrstuvwxyz");
         assert_eq!(capture.finish().text, "abcdef\n[... 14 of 26 bytes left out ...]\nuvwxyz");
@@ -197,7 +211,7 @@ mod tests {
         drop(lines);
         let heard = heard.lock().unwrap();
         let long = "x".repeat(LINE_BYTES_MAX + 1);
-        assert_eq!(*heard, ["one\n", "two\n50%\r", "60", "%\r", long.as_str(), "end"]);
+        assert_eq!(*heard, ["one\n", "two\n", "50%\r", "60", "%\r", long.as_str(), "end"]);
     }
 
     #[test]

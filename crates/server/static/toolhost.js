@@ -303,5 +303,12 @@
     }
   });
 
+  // A quoted line stands behind what was written: so does the caret.
+  const quoted = location.hash === "#text" && document.getElementById("text");
+  if (quoted) {
+    quoted.focus();
+    quoted.setSelectionRange(quoted.value.length, quoted.value.length);
+  }
+
   listen();
 })();

@@ -52,7 +52,7 @@ const PAGES: [&str; 29] = [
     "policy",
     "policy/models",
     "access",
-    "clients",
+    "access/clients",
 ];
 
 /// The slowest page, as who has signed in waits for it.

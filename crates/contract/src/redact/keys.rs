@@ -1,5 +1,6 @@
 //! Private keys in text: the lines that are taken out.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use regex::Regex;
@@ -16,19 +17,25 @@ const KEY_LINES_MAX: usize = 2000;
 const OTHER_LINES_MAX: usize = 64;
 /// Longer beginnings of a line, before the text of a key, are not looked for in the lines that follow.
 const LEAD_BYTES_MAX: usize = 256;
+/// So many different ones are looked for in one text.
+const LEADS_MAX: usize = 256;
 
 /// The lines of a private key's text that begins here, each by itself: whatever else stands between them stays to be seen.
 /// Their breaks may be those of JSON, in which a text may stand several times over. What stands before the mark in its line,
 /// such as a number, may stand before each line, and so may the signs of a patch, which may take out one key and bring another.
-pub(super) fn key_lines(text: &str, begin: Range<usize>) -> Vec<Range<usize>> {
-    let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
-    let lead = lead(&text[..begin.start]);
+pub(super) fn key_lines(text: &str, begin: Range<usize>, leads: &mut Leads<'_>) -> Vec<Range<usize>> {
+    if is_mark(&text[begin.end + skipped(&text[begin.end..], None)..]) {
+        // A text may have nothing but marks.
+        return Vec::new();
+    }
+    let lead = leads.of(&text[..begin.start]);
+    let lead = lead.as_ref();
     let is_pgp = text[begin.clone()].contains("PGP");
     let fields: &[&str] = if is_pgp { &PGP_FIELDS } else { &["Proc-Type", "DEK-Info"] };
     let mut lines: Vec<Range<usize>> = Vec::new();
     let (mut at, mut is_encrypted, mut follows, mut others) = (begin.end, false, false, 0);
     for _ in 0..KEY_LINES_MAX {
-        at += skipped(&text[at..], lead.as_ref());
+        at += skipped(&text[at..], lead);
         let rest = &text[at..];
         if rest.is_empty() || is_mark(rest) {
             return lines;
@@ -101,18 +108,44 @@ fn skipped(rest: &str, lead: Option<&Regex>) -> usize {
 }
 
 /// What a search or `cat -n` writes before each line: a path, a number.
-const NUMBERED: &str = r"^(?:[^\s:]{1,256}[:-])?[ \t]*[0-9]{1,9}(?:[:-][0-9]{1,9})?[:\t-][ \t]*";
+pub(super) const NUMBERED: &str = r"^(?:[^\s:]{1,256}[:-])?[ \t]*[0-9]{1,9}(?:[:-][0-9]{1,9})?[:\t-][ \t]*";
 
-/// What stands before a mark in its line, as a shape of what stands before the lines that follow: numbers may differ.
-fn lead(before: &str) -> Option<Regex> {
-    let line = &before[before.rfind('\n').map_or(0, |end| end + 1)..];
-    let numbered = Regex::new(NUMBERED).ok()?;
-    // `3:KEY = """`: of what stands there only the number comes again.
-    let is_numbered = line.len() <= LEAD_BYTES_MAX && numbered.find(line).is_some_and(|found| found.end() < line.len());
-    if is_numbered { Some(numbered) } else { lead_alike(before) }
+/// What stands before the marks of one text. Shapes are compiled once: a text may have thousands of marks.
+pub(super) struct Leads<'r> {
+    numbered: &'r Regex,
+    known: HashMap<String, Option<Regex>>,
 }
 
-fn lead_alike(before: &str) -> Option<Regex> {
+impl<'r> Leads<'r> {
+    /// `numbered` is [`NUMBERED`].
+    pub(super) fn new(numbered: &'r Regex) -> Self {
+        Self { numbered, known: HashMap::new() }
+    }
+
+    /// What stands before a mark in its line, as a shape of what stands before the lines that follow: numbers may differ.
+    fn of(&mut self, before: &str) -> Option<Regex> {
+        let line = &before[before.rfind('\n').map_or(0, |end| end + 1)..];
+        // `3:KEY = """`: of what stands there only the number comes again.
+        let is_numbered =
+            line.len() <= LEAD_BYTES_MAX && self.numbered.find(line).is_some_and(|found| found.end() < line.len());
+        if is_numbered {
+            return Some(self.numbered.clone());
+        }
+        let shape = lead_alike(before)?;
+        if let Some(known) = self.known.get(&shape) {
+            return known.clone();
+        }
+        if self.known.len() >= LEADS_MAX {
+            return None;
+        }
+        let lead = Regex::new(&shape).ok();
+        self.known.insert(shape, lead.clone());
+        lead
+    }
+}
+
+/// The shape of what stands before a mark, as text.
+fn lead_alike(before: &str) -> Option<String> {
     let from = before.len().saturating_sub(LEAD_BYTES_MAX);
     let near = &before[before.ceil_char_boundary(from)..];
     // Also behind a line end as JSON writes it, which may stand in a text several times over.
@@ -149,7 +182,31 @@ fn lead_alike(before: &str) -> Option<Regex> {
     if lead.len() < found.len() {
         shape.push_str(r"\s");
     }
-    Regex::new(&shape).ok()
+    Some(shape)
+}
+
+/// The lines of a key directly before its last mark, where a cut has taken its first one.
+pub(super) fn lines_before(text: &str, end: usize) -> Vec<Range<usize>> {
+    let mut lines: Vec<Range<usize>> = Vec::new();
+    let mut rest = text[..end].trim_end();
+    for _ in 0..KEY_LINES_MAX {
+        let start = rest.rfind('\n').map_or(0, |at| at + 1);
+        let line = rest[start..].trim_start();
+        let from = rest.len() - line.len();
+        let is_key = !line.is_empty() && line.chars().all(is_base64);
+        // The last line is shorter than the others, behind it PGP has a sum, and of the first line a cut has left a part.
+        if !is_key || !(lines.len() < 2 || start == 0 || line.len() >= KEY_LINE_CHARS_MIN) {
+            break;
+        }
+        lines.push(from..rest.len());
+        rest = rest[..start].trim_end();
+    }
+    let has_long = lines.iter().any(|line| line.len() >= KEY_LINE_CHARS_MIN);
+    if has_long { lines } else { Vec::new() }
+}
+
+fn is_base64(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=')
 }
 
 /// The bytes at the start of a text that stand between two lines of a key: white space, and what joins two texts in the source
@@ -218,4 +275,27 @@ fn uncolored(text: &str) -> &str {
     let Some(inside) = text.strip_prefix("\u{1b}[") else { return text };
     let parameters = inside.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
     parameters.strip_prefix(['m', 'K']).unwrap_or(text)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_text_with_thousands_of_marks_few_shapes_are_compiled() {
+        let numbered = Regex::new(NUMBERED).unwrap();
+        let mut leads = Leads::new(&numbered);
+        let lead = |leads: &mut Leads<'_>, before: &str| leads.of(before).map(|lead| lead.as_str().to_owned());
+        for _ in 0..1000 {
+            assert_eq!(lead(&mut leads, "12:KEY = "), Some(NUMBERED.to_owned()));
+            assert!(lead(&mut leads, "> ").is_some());
+        }
+        assert_eq!(leads.known.len(), 1);
+        for number in 0..1000 {
+            let letters: String = format!("{number:04}").bytes().map(|digit| char::from(digit - b'0' + b'a')).collect();
+            lead(&mut leads, &format!("{letters}> "));
+        }
+        assert_eq!(leads.known.len(), LEADS_MAX);
+    }
 }

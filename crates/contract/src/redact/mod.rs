@@ -12,10 +12,10 @@ use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use self::keys::key_lines;
+use self::keys::{Leads, NUMBERED, key_lines, lines_before};
 use self::shapes::{
-    ASSIGNED, AUTHORIZATION, BASIC, BEFORE, BEHIND, KEY_BEGINS, LONG_NAMED, NAMED, NAMES, SHAPES, WITH_DIGITS,
-    is_named, is_random,
+    ASSIGNED, AUTHORIZATION, BASIC, BEFORE, BEHIND, KEY_BEGINS, KEY_ENDS, LONG_NAMED, NAMED, NAMES, SHAPES,
+    WITH_DIGITS, is_named, is_random,
 };
 use crate::outcome::REDACTED;
 use aho_corasick::{AhoCorasick, MatchKind, packed};
@@ -68,6 +68,8 @@ struct Shapes {
     /// The second group is a secret if it is random.
     long_named: Regex,
     key_begins: Regex,
+    key_ends: Regex,
+    numbered: Regex,
 }
 
 /// Takes secrets out of text.
@@ -163,8 +165,22 @@ impl Redactor {
                     found.push(value.range());
                 }
             }
-            for begin in shapes.key_begins.find_iter(text) {
-                found.extend(key_lines(text, begin.range()));
+            let mut leads = Leads::new(&shapes.numbered);
+            let begins: Vec<Range<usize>> = shapes.key_begins.find_iter(text).map(|begin| begin.range()).collect();
+            let (mut begun, mut last) = (begins.iter().map(|begin| begin.start).peekable(), 0);
+            for end in shapes.key_ends.find_iter(text) {
+                // An end of its own: a cut has taken the beginning.
+                let mut is_begun = false;
+                while begun.next_if(|begin| *begin < end.start()).is_some_and(|begin| begin >= last) {
+                    is_begun = true;
+                }
+                if !is_begun {
+                    found.extend(lines_before(text, end.start()));
+                }
+                last = end.end();
+            }
+            for begin in begins {
+                found.extend(key_lines(text, begin, &mut leads));
             }
         }
         found.extend(passwords_in_addresses(text));
@@ -252,6 +268,8 @@ impl Redactor {
                 authorization: compiled(AUTHORIZATION),
                 long_named: compiled(LONG_NAMED),
                 key_begins: compiled(KEY_BEGINS),
+                key_ends: compiled(KEY_ENDS),
+                numbered: compiled(NUMBERED),
             }
         })
     }

@@ -273,6 +273,8 @@ pub(super) const NAMED: &str = r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|s
 
 /// Where the text of a private key begins (RFC 7468, and RFC 9580 for PGP).
 pub(super) const KEY_BEGINS: &str = "-----BEGIN (?:[A-Z ]*PRIVATE KEY|PGP PRIVATE KEY BLOCK)-----";
+/// Where it ends.
+pub(super) const KEY_ENDS: &str = "-----END (?:[A-Z ]*PRIVATE KEY|PGP PRIVATE KEY BLOCK)-----";
 /// Whether a name that tells of a secret has no word that tells of something else. Behind it may stand what leads to the value;
 /// where that is a blank alone, it must be an option: `--token x`.
 pub(super) fn is_named(name: &str) -> bool {

@@ -91,6 +91,20 @@ fn of_a_private_key_its_lines_are_taken_out_and_nothing_else() {
 }
 
 #[test]
+fn of_a_private_key_whose_beginning_was_cut_off_the_rest_is_taken_out() {
+    let line = "IEpAIBAAKCAQEAx7Qm2Zx9Kq2Lm8Vb4Nc7Ws1Er5Ty6Ui3Op0AsMIIEpAIBaaaZ";
+    check(
+        &format!("of a line/+{line}\n{line}\n  {line}\nshort==\n-----END RSA PRIVATE KEY-----\nafter\n"),
+        &format!("of a line/+{line}\n[redacted]\n  [redacted]\n[redacted]\n-----END RSA PRIVATE KEY-----\nafter\n"),
+    );
+    check(
+        &format!("{}\n{line}\n-----END PRIVATE KEY-----", &line[50..]),
+        "[redacted]\n[redacted]\n-----END PRIVATE KEY-----",
+    );
+    check("words\n-----END PRIVATE KEY-----", "words\n-----END PRIVATE KEY-----");
+}
+
+#[test]
 fn the_lines_of_a_private_key_are_found_behind_what_a_tool_writes_before_each() {
     let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7";
     let next = "+b3BlbnNz7aC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAAB";

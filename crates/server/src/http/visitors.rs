@@ -46,6 +46,11 @@ impl Visitors {
         if let Some(name) = twice {
             return Err(refused(format!("the header `{name}` stands there twice")));
         }
+        // What is no number behind the first colon is no port.
+        let port = authority.as_str().strip_prefix(authority.host());
+        if !port.is_some_and(|port| port.is_empty() || authority.port_u16().is_some()) {
+            return Err(refused("the request names no host".to_owned()));
+        }
         if !self.is_own(authority.host()) {
             return Err(refused(format!("this server is not `{}`", toolhost_contract::visible_line(authority.host())))
                 .hint("`toolhost serve --host NAME` serves a name"));
@@ -99,7 +104,16 @@ mod tests {
         for own in ["localhost", "localhost:7420", "127.0.0.1:7420", "[::1]:7420", "TOOLS.example:443"] {
             assert!(check(own, None), "{own}");
         }
-        for other in ["evil.example", "127.0.0.1.evil.example", "tools.example.evil", "localhost@evil.example", "x y"] {
+        for other in [
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "tools.example.evil",
+            "localhost@evil.example",
+            "x y",
+            "127.0.0.1:7420.evil.example",
+            "localhost:x",
+            "localhost:99999",
+        ] {
             assert!(!check(other, None), "{other}");
         }
     }

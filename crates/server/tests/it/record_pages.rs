@@ -413,6 +413,6 @@ async fn each_kind_of_the_plan_is_created_by_a_form() {
     let refused = browser.post("/projects/p0/plan/new/milestone", &wrong).await;
     assert!(refused.status == 400 && refused.body.contains("Typed &#60;here&#62;"), "{refused:?}");
     let beside = refused.body.split("id=\"deadline-error\">").nth(1).and_then(|rest| rest.split('<').next());
-    assert_eq!(beside, Some("This is not written as it has to be. Such as 2026-12-24."), "{refused:?}");
+    assert_eq!(beside, Some("This is not written as it has to be: see below."), "{refused:?}");
     assert_eq!(browser.get("/projects/p0/plan/new/nothing").await.status, 404);
 }

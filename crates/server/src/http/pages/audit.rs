@@ -278,7 +278,9 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         };
         let end = reader.audit_end(project).await?;
         let last = wanted.asked("before").and_then(|before| before.parse().ok()).map_or(end, |before: i64| before - 1);
-        let first = if question.is_all() { 0 } else { last.saturating_sub(LOOKED_AT).max(0) };
+        // The rows of a session are found at once, however old they are.
+        let is_found = question.is_all() || !question.session.is_empty();
+        let first = if is_found { 0 } else { last.saturating_sub(LOOKED_AT).max(0) };
         let mut found = match filter {
             Some(filter) => {
                 let before_seq = Some(last.saturating_add(1));

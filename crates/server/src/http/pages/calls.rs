@@ -77,9 +77,9 @@ pub(super) fn complain_about(fields: &mut [Field], error: &ToolError) -> bool {
         let Some(named) = violations.iter().map(name_of).collect::<Option<Vec<_>>>() else { return false };
         for (violation, (name, hint)) in violations.iter().zip(named) {
             let (expected, actual) = (text(violation, "expected"), text(violation, "actual"));
-            // A pattern is for programs; the field's own hint has an example.
+            // A pattern is for programs; the field's own hint, which stands below, has an example.
             let message = match expected.contains('^') && !hint.is_empty() {
-                true => format!("This is not written as it has to be. {hint}"),
+                true => "This is not written as it has to be: see below.".to_owned(),
                 false => format!("Expected {expected}, got {actual}."),
             };
             complain(fields, name, &super::marks::without_marks(&message));
@@ -87,7 +87,9 @@ pub(super) fn complain_about(fields: &mut [Field], error: &ToolError) -> bool {
         return true;
     }
     let message = sentence(error);
-    let is_named = |field: &&Field| message.contains(&format!("`{}`", field.name));
+    let is_named = |field: &&Field| {
+        message.contains(&format!("`{}`", field.name)) || message.starts_with(&format!("{}:", field.name))
+    };
     match fields.iter().filter(is_named).map(|field| field.name).collect::<Vec<_>>()[..] {
         [name] => complain(fields, name, &message),
         _ => false,

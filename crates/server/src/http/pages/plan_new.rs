@@ -97,7 +97,7 @@ fn fields(kind: &Kind) -> Vec<Field> {
         ],
         "milestone" => vec![
             line("name", "Name"),
-            line("deadline", "Deadline").hint("Such as 2026-12-24."),
+            line("deadline", "Deadline").hint("The day, such as 2026-12-24."),
             lines("features", "Features").hint("One in each line, such as FEAT-001."),
             of_iteration(),
         ],

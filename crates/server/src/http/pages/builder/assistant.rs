@@ -242,6 +242,15 @@ fn state_words(row: &SessionRow, waits: bool) -> &'static str {
     }
 }
 
+/// The look of that: `bad`, `good`, or the usual one of what goes on.
+fn state_class(row: &SessionRow) -> &'static str {
+    match row.state.as_str() {
+        "failed" | "cancelled" => "bad",
+        "done" => "good",
+        _ => "",
+    }
+}
+
 /// What a session asks people: the address and the id of each ask.
 async fn waits_of(membership: &Membership, session: &str) -> Result<Vec<(String, String)>, ToolError> {
     let project = &membership.project;
@@ -259,6 +268,7 @@ struct ChatPage<'a> {
     /// The page of the session with all of its steps.
     session: String,
     state: &'static str,
+    state_class: &'static str,
     /// Why the session stopped by itself.
     why: String,
     /// What it asks people: the address and the id of each ask.
@@ -353,6 +363,7 @@ async fn chat_page(
             address,
             session: membership.path(&format!("sessions/{}", encoded(id))),
             state: state_words(&row, !waits.is_empty()),
+            state_class: state_class(&row),
             why: why_stopped(membership, &row).await?,
             waits,
             model: visible_line(&row.model),

@@ -42,6 +42,9 @@ const SHOWN_MAX: usize = 100;
 const SIDE_CHARS_MAX: usize = 8000;
 const VALUE_CHARS_MAX: usize = 400;
 
+/// How the codes of warnings begin that tell how much a set changes. What they advise is for a model that made it.
+const RISK: &str = "RISK_";
+
 #[derive(Template)]
 #[template(path = "builder/change.html")]
 struct ChangePage<'a> {
@@ -58,6 +61,8 @@ struct ChangePage<'a> {
     error: Option<String>,
     errors: Vec<FoundRow>,
     warnings: Vec<FoundRow>,
+    /// What there is to mind though nothing is wrong.
+    risks: Vec<String>,
     conflicts: Vec<ClashRow>,
     /// Whether this person may take sides: all clashes are shown.
     can_take_sides: bool,
@@ -325,9 +330,12 @@ fn change_page<'a>(
     let is_open = matches!(&*set.status, "staged" | "validated");
     let may = membership.role != Role::Viewer;
     let report = preview.report.as_ref().filter(|_| set.status != "applied");
+    let is_risk = |found: &&Found| found.code.starts_with(RISK);
     let found = |list: fn(&change::Report) -> &Vec<Found>| {
-        report.into_iter().flat_map(list).take(SHOWN_MAX).map(FoundRow::of).collect()
+        let all = report.into_iter().flat_map(list).filter(|found| !is_risk(found));
+        all.take(SHOWN_MAX).map(FoundRow::of).collect()
     };
+    let risks = report.into_iter().flat_map(|report| &report.warnings).filter(is_risk);
     let mut deletes: BTreeSet<String> = deleted(&preview.diff).collect();
     deletes.extend(tried.unconfirmed.iter().cloned());
     let delete =
@@ -355,6 +363,7 @@ fn change_page<'a>(
         error: tried.error.as_ref().map(said),
         errors: found(|report| &report.errors),
         warnings: found(|report| &report.warnings),
+        risks: risks.map(|risk| visible_line(&risk.message)).collect(),
         conflicts: clashes(preview, tried),
         can_take_sides: is_open
             && may

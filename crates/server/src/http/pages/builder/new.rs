@@ -534,10 +534,9 @@ fn instructions_field() -> Field {
 
 /// What becomes of an edge between the two steps that a new one is put between.
 fn direct_field() -> Field {
-    let ways = [("", "is removed: this step stands between the two"), (STAYS, "stays beside the new one")];
+    let ways = [("", "Remove that edge: the new step comes between"), (STAYS, "Keep that edge beside the new step")];
     let ways = ways.map(|(value, says)| (value.to_owned(), says.to_owned()));
-    Field::new("direct", "A direct edge", Shape::Choice(ways.into()))
-        .hint("Where the step before this one leads straight to a step that this one leads to.")
+    Field::new("direct", "If an edge already leads from the step before to a step after", Shape::Choice(ways.into()))
 }
 
 /// Whether a text can be an id in a package.
