@@ -17,24 +17,31 @@ const KEY_LINES_MAX: usize = 2000;
 const OTHER_LINES_MAX: usize = 64;
 /// Longer beginnings of a line, before the text of a key, are not looked for in the lines that follow.
 const LEAD_BYTES_MAX: usize = 256;
+/// Longer lines are none of a key and none between its lines: a text of many marks may have no line ends.
+const LINE_BYTES_MAX: usize = 4096;
+/// Lines of a text that are looked at, over all of its marks: one for each so many bytes, and as many as a key has. The lines of keys
+/// are four times as long.
+const LINE_BYTES_USUAL: usize = 16;
 /// So many different ones are looked for in one text.
 const LEADS_MAX: usize = 256;
 
 /// The lines of a private key's text that begins here, each by itself: whatever else stands between them stays to be seen.
 /// Their breaks may be those of JSON, in which a text may stand several times over. What stands before the mark in its line,
 /// such as a number, may stand before each line, and so may the signs of a patch, which may take out one key and bring another.
-pub(super) fn key_lines(text: &str, begin: Range<usize>, leads: &mut Leads<'_>) -> Vec<Range<usize>> {
+pub(super) fn key_lines(text: &str, begin: Range<usize>, search: &mut KeySearch<'_>) -> Vec<Range<usize>> {
     if is_mark(&text[begin.end + skipped(&text[begin.end..], None)..]) {
         // A text may have nothing but marks.
         return Vec::new();
     }
-    let lead = leads.of(&text[..begin.start]);
+    let lead = search.lead(&text[..begin.start]);
     let lead = lead.as_ref();
     let is_pgp = text[begin.clone()].contains("PGP");
     let fields: &[&str] = if is_pgp { &PGP_FIELDS } else { &["Proc-Type", "DEK-Info"] };
     let mut lines: Vec<Range<usize>> = Vec::new();
     let (mut at, mut is_encrypted, mut follows, mut others) = (begin.end, false, false, 0);
     for _ in 0..KEY_LINES_MAX {
+        let Some(left) = search.lines_left.checked_sub(1) else { return lines };
+        search.lines_left = left;
         at += skipped(&text[at..], lead);
         let rest = &text[at..];
         if rest.is_empty() || is_mark(rest) {
@@ -43,6 +50,7 @@ pub(super) fn key_lines(text: &str, begin: Range<usize>, leads: &mut Leads<'_>) 
         // Fields of the older form, RFC 1421: `Proc-Type: 4,ENCRYPTED`.
         let name = &rest[..rest.find(|c: char| !c.is_ascii_alphabetic() && c != '-').unwrap_or(rest.len())];
         if lines.is_empty() && fields.contains(&name) && rest[name.len()..].starts_with(':') {
+            let rest = line_of(rest);
             let field = &rest[..rest.find(['\n', '\r', '\\']).unwrap_or(rest.len())];
             is_encrypted |= field.contains("ENCRYPTED");
             at += field.len();
@@ -75,6 +83,7 @@ pub(super) fn key_lines(text: &str, begin: Range<usize>, leads: &mut Leads<'_>) 
             if others > OTHER_LINES_MAX {
                 return lines;
             }
+            let behind = line_of(behind);
             let Some(end) = [behind.find('\n'), behind.find("\\n")].into_iter().flatten().min() else { return lines };
             at += line.len() + end;
         }
@@ -110,24 +119,28 @@ fn skipped(rest: &str, lead: Option<&Regex>) -> usize {
 /// What a search or `cat -n` writes before each line: a path, a number.
 pub(super) const NUMBERED: &str = r"^(?:[^\s:]{1,256}[:-])?[ \t]*[0-9]{1,9}(?:[:-][0-9]{1,9})?[:\t-][ \t]*";
 
-/// What stands before the marks of one text. Shapes are compiled once: a text may have thousands of marks.
-pub(super) struct Leads<'r> {
+/// What is known while the keys of one text are looked for. A text may have thousands of marks: shapes are compiled once, and the lines that
+/// are looked at are bounded together.
+pub(super) struct KeySearch<'r> {
     numbered: &'r Regex,
+    /// What stands before marks, as shapes.
     known: HashMap<String, Option<Regex>>,
+    lines_left: usize,
 }
 
-impl<'r> Leads<'r> {
+impl<'r> KeySearch<'r> {
     /// `numbered` is [`NUMBERED`].
-    pub(super) fn new(numbered: &'r Regex) -> Self {
-        Self { numbered, known: HashMap::new() }
+    pub(super) fn new(numbered: &'r Regex, text: &str) -> Self {
+        Self { numbered, known: HashMap::new(), lines_left: KEY_LINES_MAX + text.len() / LINE_BYTES_USUAL }
     }
 
     /// What stands before a mark in its line, as a shape of what stands before the lines that follow: numbers may differ.
-    fn of(&mut self, before: &str) -> Option<Regex> {
-        let line = &before[before.rfind('\n').map_or(0, |end| end + 1)..];
+    fn lead(&mut self, before: &str) -> Option<Regex> {
+        let near = &before[before.ceil_char_boundary(before.len().saturating_sub(LEAD_BYTES_MAX + 1))..];
+        let line = near.rfind('\n').map(|end| &near[end + 1..]).or((near.len() == before.len()).then_some(near));
         // `3:KEY = """`: of what stands there only the number comes again.
         let is_numbered =
-            line.len() <= LEAD_BYTES_MAX && self.numbered.find(line).is_some_and(|found| found.end() < line.len());
+            line.is_some_and(|line| self.numbered.find(line).is_some_and(|found| found.end() < line.len()));
         if is_numbered {
             return Some(self.numbered.clone());
         }
@@ -190,7 +203,12 @@ pub(super) fn lines_before(text: &str, end: usize) -> Vec<Range<usize>> {
     let mut lines: Vec<Range<usize>> = Vec::new();
     let mut rest = text[..end].trim_end();
     for _ in 0..KEY_LINES_MAX {
-        let start = rest.rfind('\n').map_or(0, |at| at + 1);
+        let near = rest.ceil_char_boundary(rest.len().saturating_sub(LINE_BYTES_MAX));
+        let start = match rest[near..].rfind('\n') {
+            Some(at) => near + at + 1,
+            None if near == 0 => 0,
+            None => break,
+        };
         let line = rest[start..].trim_start();
         let from = rest.len() - line.len();
         let is_key = !line.is_empty() && line.chars().all(is_base64);
@@ -203,6 +221,11 @@ pub(super) fn lines_before(text: &str, end: usize) -> Vec<Range<usize>> {
     }
     let has_long = lines.iter().any(|line| line.len() >= KEY_LINE_CHARS_MIN);
     if has_long { lines } else { Vec::new() }
+}
+
+/// The beginning of a text, in which its line ends if it is one that is looked at.
+fn line_of(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LINE_BYTES_MAX)]
 }
 
 fn is_base64(c: char) -> bool {
@@ -285,17 +308,29 @@ mod tests {
     #[test]
     fn of_a_text_with_thousands_of_marks_few_shapes_are_compiled() {
         let numbered = Regex::new(NUMBERED).unwrap();
-        let mut leads = Leads::new(&numbered);
-        let lead = |leads: &mut Leads<'_>, before: &str| leads.of(before).map(|lead| lead.as_str().to_owned());
+        let mut search = KeySearch::new(&numbered, "");
+        let lead = |search: &mut KeySearch<'_>, before: &str| search.lead(before).map(|lead| lead.as_str().to_owned());
         for _ in 0..1000 {
-            assert_eq!(lead(&mut leads, "12:KEY = "), Some(NUMBERED.to_owned()));
-            assert!(lead(&mut leads, "> ").is_some());
+            assert_eq!(lead(&mut search, "12:KEY = "), Some(NUMBERED.to_owned()));
+            assert!(lead(&mut search, "> ").is_some());
         }
-        assert_eq!(leads.known.len(), 1);
+        assert_eq!(search.known.len(), 1);
         for number in 0..1000 {
             let letters: String = format!("{number:04}").bytes().map(|digit| char::from(digit - b'0' + b'a')).collect();
-            lead(&mut leads, &format!("{letters}> "));
+            lead(&mut search, &format!("{letters}> "));
         }
-        assert_eq!(leads.known.len(), LEADS_MAX);
+        assert_eq!(search.known.len(), LEADS_MAX);
+    }
+
+    #[test]
+    fn of_a_text_with_thousands_of_marks_the_lines_are_looked_at_a_few_times_each() {
+        let numbered = Regex::new(NUMBERED).unwrap();
+        let (line, begin) = ("MIIEpAIBAAKCAQEAx7Qm2Zx9Kq2Lm8Vb4Nc7Ws1Er5Ty6Ui3Op0A", "-----BEGIN PRIVATE KEY-----");
+        let text = format!("{line}> {begin}\n{line}\n").repeat(1000);
+        let mut search = KeySearch::new(&numbered, &text);
+        let found: usize =
+            text.match_indices(begin).map(|(at, _)| key_lines(&text, at..at + begin.len(), &mut search).len()).sum();
+        assert_eq!(search.lines_left, 0);
+        assert!(found > 2000 && found <= KEY_LINES_MAX + text.len() / LINE_BYTES_USUAL, "{found}");
     }
 }

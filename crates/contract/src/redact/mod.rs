@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use self::keys::{Leads, NUMBERED, key_lines, lines_before};
+use self::keys::{KeySearch, NUMBERED, key_lines, lines_before};
 use self::shapes::{
     ASSIGNED, AUTHORIZATION, BASIC, BEFORE, BEHIND, KEY_BEGINS, KEY_ENDS, LONG_NAMED, NAMED, NAMES, SHAPES,
     WITH_DIGITS, is_named, is_random,
@@ -165,7 +165,7 @@ impl Redactor {
                     found.push(value.range());
                 }
             }
-            let mut leads = Leads::new(&shapes.numbered);
+            let mut search = KeySearch::new(&shapes.numbered, text);
             let begins: Vec<Range<usize>> = shapes.key_begins.find_iter(text).map(|begin| begin.range()).collect();
             let (mut begun, mut last) = (begins.iter().map(|begin| begin.start).peekable(), 0);
             for end in shapes.key_ends.find_iter(text) {
@@ -180,7 +180,7 @@ impl Redactor {
                 last = end.end();
             }
             for begin in begins {
-                found.extend(key_lines(text, begin, &mut leads));
+                found.extend(key_lines(text, begin, &mut search));
             }
         }
         found.extend(passwords_in_addresses(text));
