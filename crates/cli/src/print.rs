@@ -234,7 +234,7 @@ const CELL_CHARS_MAX: usize = 100;
 
 /// A text of somebody else's as a cell: nothing in it deceives, and it leaves room for the others.
 pub(crate) fn cell(text: &str) -> String {
-    let text = visible_line(&text.lines().collect::<Vec<_>>().join(" "));
+    let text = visible_line(text);
     match text.char_indices().nth(CELL_CHARS_MAX) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
         None => text,

@@ -153,7 +153,8 @@ fn row(found: &SessionRow) -> Vec<String> {
         cost.map_or_else(|| "-".to_owned(), |cost| format!("${cost:.4}")),
         print::local_time(found.updated_at_ms),
         cell(&found.model),
-        cell(&found.title),
+        // A goal of several lines is one line here.
+        cell(&found.title.lines().collect::<Vec<_>>().join(" ")),
     ]
 }
 
