@@ -6,7 +6,7 @@ use std::path::Path;
 use toolhost_contract::Listener;
 use toolhost_contract::workspace::Captured;
 
-/// Bytes of each end that are given up to cut at a blank; at most a quarter of the end.
+/// Bytes of each end that are given up so that no word is cut; at most a quarter of the end.
 const WORD_BYTES_MAX: usize = 4096;
 
 /// Collects a stream within `2 * end_bytes` of memory.

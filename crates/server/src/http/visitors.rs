@@ -46,7 +46,7 @@ impl Visitors {
         if let Some(name) = twice {
             return Err(refused(format!("the header `{name}` stands there twice")));
         }
-        // What is no number behind the first colon is no port.
+        // A port is a number: `localhost:7420.evil.example` is another host.
         let port = authority.as_str().strip_prefix(authority.host());
         if !port.is_some_and(|port| port.is_empty() || authority.port_u16().is_some()) {
             return Err(refused("the request names no host".to_owned()));
