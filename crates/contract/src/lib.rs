@@ -58,7 +58,7 @@ pub use outcome::{
     Attachment, AttachmentContent, Meta, Outcome, OutcomeError, REDACTED, Revision, Success, ToolResult, WorkflowRef,
 };
 pub use people::{Answer, Asked, Pending, People, Preview, Question, Waited, Wanted};
-pub use redact::{Redactor, masks_secret};
+pub use redact::{Redactor, is_of_secret, masks_secret};
 pub use schema::{description_of, schema_of};
 pub use session::{SESSION_MARK, Session};
 pub use told::told_arguments;

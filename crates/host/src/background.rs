@@ -10,7 +10,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolhost_contract::{
-    Background, Begun, BoxFuture, Call, ErrorKind, Heard, Listening, Outcome, Redactor, Success, ToolError, no_session,
+    Background, Begun, BoxFuture, Call, ErrorKind, Heard, Listening, Outcome, Redactor, Success, ToolError,
+    is_of_secret, no_session,
 };
 
 use crate::gate_state::RunSlot;
@@ -146,7 +147,7 @@ impl Printed {
         let most = LINE_BYTES_MAX.min(self.bytes.len());
         let end_of_word = || {
             let end = (most + LINE_BYTES_MAX).min(self.bytes.len());
-            self.bytes.range(most..end).position(|byte| !is_of_word(*byte)).map_or(end, |at| most + at + 1)
+            self.bytes.range(most..end).position(|byte| !is_of_secret(*byte)).map_or(end, |at| most + at + 1)
         };
         let end_of_line = self.bytes.range(..most).position(|byte| *byte == b'\n').map(|at| at + 1);
         let line = end_of_line.unwrap_or_else(end_of_word);
@@ -160,7 +161,7 @@ impl Printed {
         let end = self.bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         // Of a line that goes on the end is held back: a secret may have come by half.
         let held = self.bytes.len().saturating_sub(HELD_BYTES);
-        let between = || self.bytes.range(..held).rposition(|byte| !is_of_word(*byte)).map(|at| at + 1);
+        let between = || self.bytes.range(..held).rposition(|byte| !is_of_secret(*byte)).map(|at| at + 1);
         let part = match self.bytes.len() - end > LINE_BYTES_MAX {
             _ if is_last => self.bytes.len(),
             true => between().filter(|between| *between > end).unwrap_or(held),
@@ -181,11 +182,6 @@ impl Printed {
         }
         result
     }
-}
-
-/// Whether a byte may stand in a token: between two others a text may be cut.
-fn is_of_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || !byte.is_ascii()
 }
 
 /// Where the first line of a private key begins whose last line has not come yet. `None` also where it is too long ago to be waited for.

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use toolhost_contract::Listener;
 use toolhost_contract::workspace::Captured;
+use toolhost_contract::{Listener, is_of_secret};
 
 /// Bytes of each end that are given up so that no word is cut; at most a quarter of the end.
 const WORD_BYTES_MAX: usize = 4096;
@@ -68,8 +68,7 @@ impl Capture {
 
 /// The first place where no word is cut.
 fn end_of_word<'b>(bytes: impl Iterator<Item = &'b u8> + Clone) -> Option<usize> {
-    let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || !byte.is_ascii();
-    bytes.clone().position(u8::is_ascii_whitespace).or_else(|| bytes.clone().position(|byte| !is_of_word(byte)))
+    bytes.clone().position(u8::is_ascii_whitespace).or_else(|| bytes.clone().position(|byte| !is_of_secret(*byte)))
 }
 
 /// Longest line that is held until it is whole.

@@ -3,6 +3,7 @@
 //! Two sources: shapes that are secrets wherever they stand (tokens of well-known issuers, private keys, `SECRET_…=`),
 //! and the values of the host's own variables whose names look secret. What is taken out is replaced by [`REDACTED`].
 
+mod bare;
 mod keys;
 mod shapes;
 #[cfg(test)]
@@ -12,6 +13,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use self::bare::Bare;
 use self::keys::{KeySearch, NUMBERED, key_lines, lines_before};
 use self::shapes::{
     ASSIGNED, AUTHORIZATION, BASIC, BEFORE, BEHIND, KEY_BEGINS, KEY_ENDS, LONG_NAMED, NAMED, NAMES, SHAPES,
@@ -131,8 +133,26 @@ impl Redactor {
         })
     }
 
-    /// Where secrets stand in a text: ranges of bytes in their order, none of which overlap.
+    /// Where secrets stand in a text: ranges of bytes in their order, none of which overlap. A secret with characters inside that
+    /// are not seen, such as the colours of `grep`, is one too.
     pub fn spans(&self, text: &str) -> Vec<Range<usize>> {
+        let mut found = self.spans_as_written(text);
+        if let Some(bare) = Bare::of(text).filter(|bare| !self.is_clean_as_written(&bare.text)) {
+            found.extend(self.spans_as_written(&bare.text).into_iter().flat_map(|span| bare.places(text, span)));
+        }
+        found.sort_by_key(|span| (span.start, span.end));
+        let mut spans: Vec<Range<usize>> = Vec::new();
+        for span in found {
+            match spans.last_mut() {
+                Some(last) if span.start < last.end => last.end = last.end.max(span.end),
+                _ => spans.push(span),
+            }
+        }
+        spans
+    }
+
+    /// In any order, and some may overlap.
+    fn spans_as_written(&self, text: &str) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         if let Some(values) = &self.values {
             found.extend(values.find_iter(text).map(|value| value.range()));
@@ -185,15 +205,7 @@ impl Redactor {
         }
         found.extend(passwords_in_addresses(text));
         found.extend(self.cut_values(text));
-        found.sort_by_key(|span| (span.start, span.end));
-        let mut spans: Vec<Range<usize>> = Vec::new();
-        for span in found {
-            match spans.last_mut() {
-                Some(last) if span.start < last.end => last.end = last.end.max(span.end),
-                _ => spans.push(span),
-            }
-        }
-        spans
+        found
     }
 
     /// Redacts in place; most text is left as it is, without a copy.
@@ -310,12 +322,25 @@ impl Redactor {
 
     /// Whether there is nothing to look closer at: true for nearly all text.
     fn is_clean(&self, text: &str) -> bool {
+        self.is_clean_as_written(text) && Bare::of(text).is_none_or(|bare| self.is_clean_as_written(&bare.text))
+    }
+
+    fn is_clean_as_written(&self, text: &str) -> bool {
         !text.contains("://")
             && self.cut_values(text).next().is_none()
             && !self.marks.is_in(text)
             && !self.names.is_in(text)
             && self.values.as_ref().is_none_or(|values| !values.is_match(text))
     }
+}
+
+/// Whether a byte may stand in a secret: between two that may not, a text may be cut. What is not seen may stand in one, too.
+#[must_use]
+pub fn is_of_secret(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'_' | b'-')
+        || !byte.is_ascii()
+        || (byte.is_ascii_control() && !byte.is_ascii_whitespace())
 }
 
 /// Longest part of an address before its path that is looked at.

@@ -53,6 +53,21 @@ fn secrets_are_taken_out_and_the_rest_is_left() {
 }
 
 #[test]
+fn a_secret_with_unseen_characters_inside_is_taken_out_whole() {
+    check("\x1b[01;31m\x1b[Kghp_\x1b[m\x1b[KabcdefGHIJ0123456789xyz end", "\x1b[01;31m\x1b[K[redacted] end");
+    for unseen in ["\0", "\x1b[31m", "\u{200b}", "\u{202e}", "\u{fffd}", "\u{ad}", "\x08", "\x1b"] {
+        check(&format!("a ghp_abcdef{unseen}GHIJ0123456789xyz, b"), "a [redacted], b");
+        check(&format!("a hunter2{unseen}hunter2 b{unseen}"), &format!("a [redacted] b{unseen}"));
+        check(&format!("https://x:tok{unseen}en77@h"), "https://x:[redacted]@h");
+    }
+    // After a carriage return a line may begin: that there is something is not hidden.
+    check("a ghp_abcdef\rGHIJ0123456789xyz b", "a [redacted]\r[redacted] b");
+    check("a\r\nghp_abcdefGHIJ0123456789xyz\r\nb", "a\r\n[redacted]\r\nb");
+    let every_letter = "ghp_abcdefGHIJ0123456789xyz".split("").collect::<Vec<_>>().join("\0");
+    check(&every_letter, "\0[redacted]\0");
+}
+
+#[test]
 fn what_a_cut_has_left_of_a_value_is_taken_out() {
     check("MY=hunter2hunte", "MY=[redacted]");
     check("unter2hunter2 and more", "[redacted] and more");
