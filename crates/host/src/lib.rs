@@ -54,6 +54,7 @@ pub use queue::{
     ASK_LIVES_MS_DEFAULT, Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Presented, Presenter, Queue,
     Standing, Unattended, ask_id, ask_number, rule_id, rule_number,
 };
+pub use record::keepable;
 pub use registry::{Registered, Registry, wire_name};
 pub use shell::analyze;
 pub use shown::{ANSWER_BYTES_MAX, PAGE_BYTES_MAX, PAGE_LINES_MAX, Shown, rule_words};

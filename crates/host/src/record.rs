@@ -204,7 +204,8 @@ const MESSAGE_BYTES_MAX: usize = 2000;
 const SECRET_BYTES_MAX: usize = 64 * 1024;
 
 /// Arguments as the audit keeps them: secrets out, long strings cut with their hash beside.
-pub(crate) fn keepable(arguments: &Value, redactor: &Redactor, string_bytes_max: usize) -> Value {
+#[must_use]
+pub fn keepable(arguments: &Value, redactor: &Redactor, string_bytes_max: usize) -> Value {
     let mut kept = arguments.clone();
     shorten(&mut kept, redactor, string_bytes_max);
     redactor.redact_json(&mut kept);

@@ -150,6 +150,13 @@ impl Asks {
         rows.first().map(|row| ask(row, self.clock.unix_ms())).transpose()
     }
 
+    /// An ask as it stands in a list.
+    pub async fn summary(&self, project: i64, number: i64) -> Result<Option<AskSummary>> {
+        let text = format!("SELECT {} FROM ask WHERE project_id = $1 AND number = $2", self.summary_columns());
+        let rows = sql_of(text).bind(project).bind(number).read(&self.db).await?;
+        rows.first().map(|row| summary(row, self.clock.unix_ms())).transpose()
+    }
+
     /// Where an ask stands, without all that it holds.
     pub async fn state(&self, project: i64, number: i64) -> Result<Option<AskState>> {
         let text = "SELECT state, expires_at_ms FROM ask WHERE project_id = $1 AND number = $2";

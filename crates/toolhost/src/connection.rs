@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolhost_contract::{Call, CallId, IdSource, Redactor, Trace};
-use toolhost_host::{Person, Queue};
+use toolhost_host::{Person, Queue, keepable};
 use toolhost_store::Who;
 use toolhost_store::{Entry, Event, Outage, Project, Role, Store};
 
 use crate::error::{Error, Result};
 use crate::limits::PROJECT_CHARS_MAX;
+
+/// Most of one text that the audit keeps of what was asked for, bytes.
+const DEED_STRING_BYTES_MAX: usize = 4096;
 
 /// In whose name everything is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +64,10 @@ impl Connection {
     pub async fn as_user(&self, name: &str) -> Result<Self> {
         let user = find_user(&self.store, name).await?;
         Ok(Self { user, ..self.clone() })
+    }
+
+    pub(crate) fn through(self, door: &'static str) -> Self {
+        Self { door: door.into(), ..self }
     }
 
     /// The same database with another project, which is created if it is new and then belongs to the user.
@@ -174,7 +181,36 @@ impl Connection {
         arguments: Value,
         work: impl Future<Output = std::result::Result<T, E>>,
     ) -> std::result::Result<T, E> {
-        let row = |event, outcome| self.row(who, what, ("writes", event), arguments.clone(), outcome);
+        self.record_about(None, recording, who, what, arguments, work).await
+    }
+
+    /// Does what a person asked of a session, between its two rows of the audit.
+    ///
+    /// # Errors
+    /// As [`Connection::record`].
+    pub(crate) async fn record_session<T, E: From<Error>>(
+        &self,
+        session: &str,
+        what: &str,
+        arguments: Value,
+        work: impl Future<Output = std::result::Result<T, E>>,
+    ) -> std::result::Result<T, E> {
+        self.record_about(Some(session), Recording::Required, &self.who(), what, arguments, work).await
+    }
+
+    async fn record_about<T, E: From<Error>>(
+        &self,
+        session: Option<&str>,
+        recording: Recording<'_>,
+        who: &Who,
+        what: &str,
+        arguments: Value,
+        work: impl Future<Output = std::result::Result<T, E>>,
+    ) -> std::result::Result<T, E> {
+        let row = |event, outcome| Entry {
+            session_id: session.map(str::to_owned),
+            ..self.row(who, what, ("writes", event), arguments.clone(), outcome)
+        };
         match (self.store.audit().append(row(Event::Started, None)).await, recording) {
             (Err(error), Recording::IfWritable(tell)) if is_unwritable(&error) => {
                 tell(&error);
@@ -214,6 +250,7 @@ impl Connection {
         arguments: Value,
         outcome: Option<Value>,
     ) -> Entry {
+        let arguments = keepable(&arguments, &self.redactor, DEED_STRING_BYTES_MAX);
         Entry {
             event,
             call_id: CallId::new(who.call_id.clone()),

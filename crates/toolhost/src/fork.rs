@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolhost_agent::session::{TurnStep, standing_after, step};
 use toolhost_agent::start;
 use toolhost_store::{Role, SessionRow, StepRow};
@@ -69,7 +69,11 @@ impl Connection {
             said.map(|row| serde_json::from_value(row.body.clone())).collect::<std::result::Result<_, _>>()?;
         let new = start::session_id();
         let (sessions, project) = (self.store().sessions(), self.project().id);
-        sessions.fork(project, id, (new.as_str(), self.user().id), &steps, &standing_after(&said)).await?;
+        let standing = standing_after(&said);
+        let forks = async {
+            Ok::<_, Error>(sessions.fork(project, id, (new.as_str(), self.user().id), &steps, &standing).await?)
+        };
+        self.record_session(&new, "session.fork", json!({ "of": id, "turns": kept }), forks).await?;
         let unended = (kept < turns.unwrap_or(all)).then_some(kept + 1);
         Ok(Fork { session: sessions.get(project, &new).await?, turns: kept, unended })
     }

@@ -59,6 +59,12 @@ impl Host {
         Ok(Self { connection: self.connection.as_user(name).await?, ticket: None, ..self.clone() })
     }
 
+    /// The same host, whose calls and deeds come through this door, as the audit names it.
+    #[must_use]
+    pub fn through(self, door: &'static str) -> Self {
+        Self { connection: self.connection.through(door), ..self }
+    }
+
     /// The same host for another project without a workspace, which is created if it is new and then belongs to the user: a
     /// service opens one host and a project for each tenant.
     ///

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolhost_agent::session::{
     AnswerForm, Control, EndStep, LoopLimits, LoopResult, Opening, ResultForm, SayStep, SessionState as Loop, Status,
     Watch, run_tool_loop, step,
@@ -159,6 +159,10 @@ impl Host {
         if let Some(ticket) = &request.ticket {
             host.about_ticket(Some(ticket.clone())).await?;
         }
+        let asked = match &request.task {
+            Task::Workspace { goal, .. } => Some(goal.clone()),
+            Task::Builder(_) => None,
+        };
         let task = host.with_files(request.task, &request.files).await?;
         let (usual, answer) = match task {
             Task::Workspace { .. } => (DEVELOPER, AnswerForm::Text),
@@ -187,10 +191,13 @@ impl Host {
             id: id.clone(),
             profile: role.profile,
             model: model.spec.clone(),
-            title: opening.goal.clone(),
+            // The files to begin with are for the agent.
+            title: asked.unwrap_or_else(|| opening.goal.clone()),
             steps: vec![(step::OPEN.to_owned(), serde_json::to_value(&opening)?)],
         };
-        host.store().sessions().create(&new).await?;
+        let told = json!({ "goal": new.title, "profile": new.profile, "model": new.model });
+        let create = async { Ok::<_, Error>(host.store().sessions().create(&new).await?) };
+        host.connection().record_session(&id, "session.start", told, create).await?;
         let (model, opening) = (model.clone(), Arc::new(opening));
         Ok(Session { host, id, tools, model, opening, limits, control: Control::default(), origin: None })
     }
@@ -321,7 +328,12 @@ impl crate::Connection {
         if sessions.get(project, id).await?.user_id != self.user().id {
             self.need_role(Role::Owner).await?;
         }
-        Ok(sessions.want(project, id, signal).await?)
+        let what = match signal {
+            Signal::Pause => "session.pause",
+            Signal::Cancel => "session.cancel",
+        };
+        let want = async { Ok::<_, Error>(sessions.want(project, id, signal).await?) };
+        self.record_session(id, what, json!({}), want).await
     }
 }
 
@@ -410,8 +422,18 @@ impl Session {
             return Err(Error::SessionDone { id: self.id.clone() });
         }
         let held = self.host.store().sessions().hold(self.host.connection().project().id, &self.id).await?;
-        if let Some(text) = message {
-            self.tell(&held, text).await?;
+        let connection = self.host.connection();
+        match message {
+            Some(text) => {
+                let told = json!({ "text": text });
+                connection.record_session(&self.id, "session.say", told, self.tell(&held, text)).await?;
+            }
+            // The first run is the start itself.
+            None if found.steps > 1 || found.state != SessionState::Active => {
+                let goes_on = async { Ok::<_, Error>(()) };
+                connection.record_session(&self.id, "session.resume", json!({}), goes_on).await?;
+            }
+            None => {}
         }
         let result = self.run_held(&held, watch).await?;
         let code = result.error.as_ref().map(|error| error.code.as_str());

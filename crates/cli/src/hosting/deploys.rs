@@ -6,7 +6,7 @@ use serde_json::json;
 use toolhost::{Connection, Host, Recording};
 use toolhost_contract::{ErrorKind, RECOVERY, ToolError};
 use toolhost_deploy::{DeployState, Deployment, Recovered, UndoPlan};
-use toolhost_server::http::{DeployLine, DeployUndo, DeployWork, Done};
+use toolhost_server::http::{By, DeployLine, DeployUndo, DeployWork, Done};
 use toolhost_store::Role;
 
 /// The deploys of one project.
@@ -15,8 +15,8 @@ pub(super) struct ProjectDeploys {
 }
 
 impl ProjectDeploys {
-    async fn host_of(&self, user: &str, role: Role) -> Result<Host, ToolError> {
-        let host = self.host.as_user(user).await?;
+    async fn host_of(&self, by: By<'_>, role: Role) -> Result<Host, ToolError> {
+        let host = self.host.as_user(by.user).await?.through(by.door);
         host.connection().need_role(role).await?;
         Ok(host)
     }
@@ -38,9 +38,13 @@ pub(crate) async fn note_recovered(
 }
 
 impl DeployWork for ProjectDeploys {
-    fn list<'a>(&'a self, user: &'a str) -> Done<'a, Vec<DeployLine>> {
+    fn has_target(&self) -> bool {
+        self.host.deployment().is_some()
+    }
+
+    fn list<'a>(&'a self, by: By<'a>) -> Done<'a, Vec<DeployLine>> {
         Box::pin(async move {
-            let host = self.host_of(user, Role::Viewer).await?;
+            let host = self.host_of(by, Role::Viewer).await?;
             let Some(deployment) = host.deployment().filter(|deployment| deployment.target().is_dir()) else {
                 return Ok(Vec::new());
             };
@@ -67,9 +71,9 @@ impl DeployWork for ProjectDeploys {
         })
     }
 
-    fn undo_plan<'a>(&'a self, user: &'a str) -> Done<'a, Option<DeployUndo>> {
+    fn undo_plan<'a>(&'a self, by: By<'a>) -> Done<'a, Option<DeployUndo>> {
         Box::pin(async move {
-            let host = self.host_of(user, Role::Viewer).await?;
+            let host = self.host_of(by, Role::Viewer).await?;
             match host.deployment() {
                 Some(deployment) => planned(host.connection(), deployment).await,
                 None => Ok(None),
@@ -77,9 +81,9 @@ impl DeployWork for ProjectDeploys {
         })
     }
 
-    fn undo<'a>(&'a self, user: &'a str, digest: &'a str) -> Done<'a, ()> {
+    fn undo<'a>(&'a self, by: By<'a>, digest: &'a str) -> Done<'a, ()> {
         Box::pin(async move {
-            let host = self.host_of(user, Role::Editor).await?;
+            let host = self.host_of(by, Role::Editor).await?;
             let gone = || ToolError::new(ErrorKind::NotFound, "there is no deploy to take back");
             let deployment = host.deployment().ok_or_else(gone)?;
             let plan = planned(host.connection(), deployment).await?.ok_or_else(gone)?;

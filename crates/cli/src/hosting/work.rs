@@ -24,7 +24,7 @@ use toolhost_contract::workspace::{Access, Fence, Workspace};
 use toolhost_contract::{ErrorKind, Signal, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
-    Archive, ChangePreview, DeployWork, Done, Forked, Imported, MemberChanged, ModelLine, NewRole, NewRun,
+    Archive, By, ChangePreview, DeployWork, Done, Forked, Imported, MemberChanged, ModelLine, NewRole, NewRun,
     PackageFindings, Replaces, SessionInfo, Stop, Target, TokenMade, TokenWish, WebhookWork, WholePackage, Work,
 };
 use toolhost_store::{Changes, Quota, Role};
@@ -96,8 +96,8 @@ impl ProjectWork {
         }
     }
 
-    async fn host_of(&self, user: &str) -> Result<Host, ToolError> {
-        Ok(self.host.as_user(user).await?)
+    async fn host_of(&self, by: By<'_>) -> Result<Host, ToolError> {
+        Ok(self.host.as_user(by.user).await?.through(by.door))
     }
 
     /// The models that the operator has named.
@@ -260,19 +260,19 @@ fn no_answer(error: &ModelError) -> ToolError {
 }
 
 impl Work for ProjectWork {
-    fn models<'a>(&'a self, user: &'a str) -> Done<'a, Vec<ModelLine>> {
+    fn models<'a>(&'a self, by: By<'a>) -> Done<'a, Vec<ModelLine>> {
         Box::pin(async move {
             // The list is for members only.
-            self.host_of(user).await?;
+            self.host_of(by).await?;
             let usual = self.models.default.as_ref();
             let line = |name: &String| ModelLine { name: name.clone(), is_usual: usual == Some(name) };
             Ok(self.known_models().into_iter().map(line).collect())
         })
     }
 
-    fn try_model<'a>(&'a self, user: &'a str, name: &'a str) -> Done<'a, ()> {
+    fn try_model<'a>(&'a self, by: By<'a>, name: &'a str) -> Done<'a, ()> {
         Box::pin(async move {
-            self.host_of(user).await?.connection().need_role(Role::Owner).await?;
+            self.host_of(by).await?.connection().need_role(Role::Owner).await?;
             let opened = self.model(Some(name))?;
             let messages = [Message::User { content: "Answer with the word ok.".to_owned() }];
             let (system, tools) = (&[], &[]);
@@ -294,16 +294,16 @@ impl Work for ProjectWork {
         })
     }
 
-    fn export<'a>(&'a self, user: &'a str) -> Done<'a, Archive> {
+    fn export<'a>(&'a self, by: By<'a>) -> Done<'a, Archive> {
         Box::pin(async move {
-            let files = self.host_of(user).await?.packages().export().await?;
+            let files = self.host_of(by).await?.packages().export().await?;
             Ok(Archive { revision: revision(&files), zip: to_zip(&files) })
         })
     }
 
-    fn import<'a>(&'a self, user: &'a str, zip: &'a [u8], replaces: Replaces) -> Done<'a, Imported> {
+    fn import<'a>(&'a self, by: By<'a>, zip: &'a [u8], replaces: Replaces) -> Done<'a, Imported> {
         Box::pin(async move {
-            let (host, files) = (self.host_of(user).await?, unzipped(zip)?);
+            let (host, files) = (self.host_of(by).await?, unzipped(zip)?);
             let _alone = self.importing.lock().await;
             if let Replaces::Revision(expected) = &replaces
                 && revision(&host.packages().export().await?) != *expected
@@ -332,9 +332,9 @@ impl Work for ProjectWork {
         })
     }
 
-    fn package<'a>(&'a self, user: &'a str) -> Done<'a, Option<Arc<WholePackage>>> {
+    fn package<'a>(&'a self, by: By<'a>) -> Done<'a, Option<Arc<WholePackage>>> {
         Box::pin(async move {
-            let host = self.host_of(user).await?;
+            let host = self.host_of(by).await?;
             let known = lock(&self.package).clone();
             let read = host.packages().files_since(known.as_ref().map(|known| known.moment)).await;
             let (moment, files) = match read {
@@ -353,18 +353,18 @@ impl Work for ProjectWork {
         })
     }
 
-    fn workflows<'a>(&'a self, user: &'a str) -> Done<'a, Vec<WorkflowLine>> {
-        Box::pin(async move { Ok(self.host_of(user).await?.packages().workflows().await?) })
+    fn workflows<'a>(&'a self, by: By<'a>) -> Done<'a, Vec<WorkflowLine>> {
+        Box::pin(async move { Ok(self.host_of(by).await?.packages().workflows().await?) })
     }
 
-    fn changes<'a>(&'a self, user: &'a str, session: Option<&'a str>, open_only: bool) -> Done<'a, Vec<ChangeSetLine>> {
-        Box::pin(async move { Ok(self.host_of(user).await?.changes().list(session, open_only).await?) })
+    fn changes<'a>(&'a self, by: By<'a>, session: Option<&'a str>, open_only: bool) -> Done<'a, Vec<ChangeSetLine>> {
+        Box::pin(async move { Ok(self.host_of(by).await?.changes().list(session, open_only).await?) })
     }
 
-    fn preview<'a>(&'a self, user: &'a str, id: &'a str, operations: Option<Vec<i64>>) -> Done<'a, ChangePreview> {
+    fn preview<'a>(&'a self, by: By<'a>, id: &'a str, operations: Option<Vec<i64>>) -> Done<'a, ChangePreview> {
         Box::pin(async move {
             let options = toolhost::ApplyOptions { operations, confirm_deletes: Vec::new() };
-            let preview = self.host_of(user).await?.changes().preview_with(id, &options).await?;
+            let preview = self.host_of(by).await?.changes().preview_with(id, &options).await?;
             let Preview { line, body, report, conflicts, diff } = preview;
             Ok(ChangePreview { change_set: line, body, report, conflicts, diff })
         })
@@ -372,28 +372,28 @@ impl Work for ProjectWork {
 
     fn take_sides<'a>(
         &'a self,
-        user: &'a str,
+        by: By<'a>,
         id: &'a str,
         operations: Option<Vec<i64>>,
         sides: &'a BTreeMap<String, Vec<Side>>,
     ) -> Done<'a, ()> {
         Box::pin(async move {
             let options = toolhost::ApplyOptions { operations, confirm_deletes: Vec::new() };
-            Ok(self.host_of(user).await?.changes().take_sides(id, &options, sides).await?)
+            Ok(self.host_of(by).await?.changes().take_sides(id, &options, sides).await?)
         })
     }
 
-    fn history<'a>(&'a self, user: &'a str) -> Done<'a, Vec<Deed>> {
-        Box::pin(async move { Ok(self.host_of(user).await?.changes().history().await?) })
+    fn history<'a>(&'a self, by: By<'a>) -> Done<'a, Vec<Deed>> {
+        Box::pin(async move { Ok(self.host_of(by).await?.changes().history().await?) })
     }
 
-    fn undo_plan<'a>(&'a self, user: &'a str, moment: i64) -> Done<'a, UndoPlan> {
-        Box::pin(async move { Ok(self.host_of(user).await?.changes().undo_plan(moment).await?) })
+    fn undo_plan<'a>(&'a self, by: By<'a>, moment: i64) -> Done<'a, UndoPlan> {
+        Box::pin(async move { Ok(self.host_of(by).await?.changes().undo_plan(moment).await?) })
     }
 
-    fn start<'a>(&'a self, user: &'a str, run: NewRun) -> Done<'a, SessionInfo> {
+    fn start<'a>(&'a self, by: By<'a>, run: NewRun) -> Done<'a, SessionInfo> {
         Box::pin(async move {
-            let (host, task) = (self.host_of(user).await?, task(run.goal, run.target)?);
+            let (host, task) = (self.host_of(by).await?, task(run.goal, run.target)?);
             let model = self.model(run.model.as_deref())?;
             let mut request = SessionRequest::new(task).profile(run.profile).files(run.files);
             if let Some(persona) = run.persona {
@@ -409,9 +409,9 @@ impl Work for ProjectWork {
         })
     }
 
-    fn go_on<'a>(&'a self, user: &'a str, session: &'a str, message: Option<String>) -> Done<'a, SessionInfo> {
+    fn go_on<'a>(&'a self, by: By<'a>, session: &'a str, message: Option<String>) -> Done<'a, SessionInfo> {
         Box::pin(async move {
-            let host = self.host_of(user).await?;
+            let host = self.host_of(by).await?;
             let found = host.resumable(session).await?;
             if found.running {
                 return Err(ToolError::new(ErrorKind::Conflict, format!("{session} is running")).hint("pause it first"));
@@ -424,31 +424,31 @@ impl Work for ProjectWork {
         })
     }
 
-    fn stop<'a>(&'a self, user: &'a str, session: &'a str, how: Stop) -> Done<'a, SessionInfo> {
+    fn stop<'a>(&'a self, by: By<'a>, session: &'a str, how: Stop) -> Done<'a, SessionInfo> {
         Box::pin(async move {
             let signal = match how {
                 Stop::Pause => Signal::Pause,
                 Stop::Cancel => Signal::Cancel,
             };
-            Ok(self.host_of(user).await?.connection().signal(session, signal).await?.into())
+            Ok(self.host_of(by).await?.connection().signal(session, signal).await?.into())
         })
     }
 
-    fn fork<'a>(&'a self, user: &'a str, session: &'a str, turns: Option<u32>) -> Done<'a, Forked> {
+    fn fork<'a>(&'a self, by: By<'a>, session: &'a str, turns: Option<u32>) -> Done<'a, Forked> {
         Box::pin(async move {
-            let fork = self.host_of(user).await?.connection().fork(session, turns).await?;
+            let fork = self.host_of(by).await?.connection().fork(session, turns).await?;
             Ok(Forked { session: fork.session.into(), turns: fork.turns, unended: fork.unended })
         })
     }
 
-    fn set_member<'a>(&'a self, user: &'a str, name: &'a str, new: Option<NewRole<'a>>) -> Done<'a, MemberChanged> {
+    fn set_member<'a>(&'a self, by: By<'a>, name: &'a str, new: Option<NewRole<'a>>) -> Done<'a, MemberChanged> {
         Box::pin(async move {
             let parsed = |new: NewRole<'_>| {
                 let role = Role::parse(new.role).map(|role| (role, new.approver));
                 role.ok_or_else(|| ToolError::new(ErrorKind::Validation, "a role is `owner`, `editor` or `viewer`"))
             };
             let new = new.map(parsed).transpose()?;
-            let host = self.host_of(user).await?;
+            let host = self.host_of(by).await?;
             let connection = host.connection();
             connection.need_role(Role::Owner).await?;
             let (people, project) = (connection.store().people(), connection.project().id);
@@ -474,18 +474,18 @@ impl Work for ProjectWork {
         })
     }
 
-    fn quota<'a>(&'a self, user: &'a str) -> Done<'a, Quota> {
+    fn quota<'a>(&'a self, by: By<'a>) -> Done<'a, Quota> {
         Box::pin(async move {
-            let host = self.host_of(user).await?;
+            let host = self.host_of(by).await?;
             let connection = host.connection();
             connection.need_role(Role::Viewer).await?;
             Ok(connection.store().quotas().get(connection.project().id).await?)
         })
     }
 
-    fn set_quota<'a>(&'a self, user: &'a str, quota: Quota) -> Done<'a, ()> {
+    fn set_quota<'a>(&'a self, by: By<'a>, quota: Quota) -> Done<'a, ()> {
         Box::pin(async move {
-            let host = self.host_of(user).await?;
+            let host = self.host_of(by).await?;
             let connection = host.connection();
             connection.need_role(Role::Owner).await?;
             let (quotas, project) = (connection.store().quotas(), connection.project().id);
@@ -502,17 +502,17 @@ impl Work for ProjectWork {
         &self.deploys
     }
 
-    fn file_undo<'a>(&'a self, user: &'a str, call: &'a str) -> Done<'a, Undo> {
+    fn file_undo<'a>(&'a self, by: By<'a>, call: &'a str) -> Done<'a, Undo> {
         Box::pin(async move {
-            let host = self.host_of(user).await?;
+            let host = self.host_of(by).await?;
             host.connection().need_role(Role::Viewer).await?;
             Ok(planned(&host, call).await?.0)
         })
     }
 
-    fn undo_files<'a>(&'a self, user: &'a str, call: &'a str, digest: &'a str) -> Done<'a, ()> {
+    fn undo_files<'a>(&'a self, by: By<'a>, call: &'a str, digest: &'a str) -> Done<'a, ()> {
         Box::pin(async move {
-            let host = self.host_of(user).await?;
+            let host = self.host_of(by).await?;
             host.connection().need_role(Role::Editor).await?;
             let (undo, workspace) = planned(&host, call).await?;
             if undo.digest()? != digest {
@@ -527,9 +527,9 @@ impl Work for ProjectWork {
         })
     }
 
-    fn make_token<'a>(&'a self, user: &'a str, wish: TokenWish) -> Done<'a, TokenMade> {
+    fn make_token<'a>(&'a self, by: By<'a>, wish: TokenWish) -> Done<'a, TokenMade> {
         Box::pin(async move {
-            let host = self.host_of(user).await?;
+            let host = self.host_of(by).await?;
             for profile in &wish.profiles {
                 host.gate()
                     .profile(profile)
@@ -540,9 +540,9 @@ impl Work for ProjectWork {
         })
     }
 
-    fn revoke_token<'a>(&'a self, user: &'a str, id: &'a str) -> Done<'a, ()> {
+    fn revoke_token<'a>(&'a self, by: By<'a>, id: &'a str) -> Done<'a, ()> {
         Box::pin(async move {
-            let host = self.host_of(user).await?;
+            let host = self.host_of(by).await?;
             host.connection().need_role(Role::Owner).await?;
             tokens::revoke(host.connection(), id).await
         })

@@ -39,7 +39,7 @@ async fn a_person_puts_back_what_a_call_has_changed_and_nothing_that_came_later(
     assert_eq!(done.status, 303, "{done:?}");
     assert_eq!(workspace.read("kept.txt"), "before\n");
     let audit = look(&served, &cookie, &format!("/projects/{project}/audit?tool=undo")).await.body;
-    assert!(audit.contains("<strong>undo</strong>"), "{audit}");
+    assert!(audit.contains("<strong>undo</strong>") && audit.contains("local (workbench)"), "{audit}");
     assert_eq!(served.end(), Some(0));
 }
 
@@ -66,6 +66,10 @@ async fn an_owner_gives_access_and_a_token_shows_its_secret_once() {
     assert_eq!(call.json()["ok"], true, "{call:?}");
     let page = look(&served, &cookie, &access).await.body;
     assert!(page.contains("nightly") && page.contains("ann") && !page.contains(&secret), "{page}");
+    for deed in ["member.add", "token.create"] {
+        let audit = look(&served, &cookie, &format!("/projects/{project}/audit?tool={deed}")).await.body;
+        assert!(audit.contains("local (workbench)") && !audit.contains("local (http)"), "{deed}: {audit}");
+    }
     let id = page.split_once("name=\"revoke\" value=\"").unwrap().1.split('"').next().unwrap().to_owned();
     for part in page.split("name=\"revoke\" value=\"").skip(1) {
         let id = part.split('"').next().unwrap();

@@ -6,7 +6,7 @@ use serde_json::json;
 use toolhost_contract::ToolError;
 
 use super::answers::{SessionStep, told};
-use super::api_work::{user, work};
+use super::api_work::{by, work};
 use super::envelope::{Reply, data};
 use super::events::{self, LAST_EVENT};
 use super::routes::{AFTER, Answer, Asked, Input, LIMIT, Method, NOTHING, Route, Takes, run, schema};
@@ -201,7 +201,7 @@ async fn start(mut asked: Asked) -> Result<Reply, ToolError> {
         target,
         origin: asked.origin(),
     };
-    data(&work(&asked)?.start(user(&asked), run).await?)
+    data(&work(&asked)?.start(by(&asked), run).await?)
 }
 
 /// A session whose profile the token has: with another it would do what its token may not.
@@ -215,26 +215,26 @@ async fn own_session(asked: &Asked) -> Result<String, ToolError> {
 async fn say(mut asked: Asked) -> Result<Reply, ToolError> {
     let MessageRequest { text } = asked.body()?;
     let session = own_session(&asked).await?;
-    data(&work(&asked)?.go_on(user(&asked), &session, text).await?)
+    data(&work(&asked)?.go_on(by(&asked), &session, text).await?)
 }
 
 async fn resume(asked: Asked) -> Result<Reply, ToolError> {
     let session = own_session(&asked).await?;
-    data(&work(&asked)?.go_on(user(&asked), &session, None).await?)
+    data(&work(&asked)?.go_on(by(&asked), &session, None).await?)
 }
 
 async fn pause(asked: Asked) -> Result<Reply, ToolError> {
     let session = own_session(&asked).await?;
-    data(&work(&asked)?.stop(user(&asked), &session, Stop::Pause).await?)
+    data(&work(&asked)?.stop(by(&asked), &session, Stop::Pause).await?)
 }
 
 async fn cancel(asked: Asked) -> Result<Reply, ToolError> {
     let session = own_session(&asked).await?;
-    data(&work(&asked)?.stop(user(&asked), &session, Stop::Cancel).await?)
+    data(&work(&asked)?.stop(by(&asked), &session, Stop::Cancel).await?)
 }
 
 async fn fork(mut asked: Asked) -> Result<Reply, ToolError> {
     let ForkRequest { turns } = asked.body()?;
     let session = own_session(&asked).await?;
-    data(&work(&asked)?.fork(user(&asked), &session, turns).await?)
+    data(&work(&asked)?.fork(by(&asked), &session, turns).await?)
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use toolhost_contract::ToolError;
 use toolhost_store::Webhook;
 
-use super::api_work::{user, work};
+use super::api_work::{by, work};
 use super::envelope::{Reply, data};
 use super::routes::{Answer, Asked, Input, Method, NOTHING, Route, Takes, run, schema};
 use super::token::Right;
@@ -101,24 +101,24 @@ impl From<Webhook> for WebhookInfo {
 }
 
 async fn list(asked: Asked) -> Result<Reply, ToolError> {
-    let webhooks = work(&asked)?.webhooks().list(user(&asked)).await?;
+    let webhooks = work(&asked)?.webhooks().list(by(&asked)).await?;
     data(&webhooks.into_iter().map(WebhookInfo::from).collect::<Vec<_>>())
 }
 
 async fn add(mut asked: Asked) -> Result<Reply, ToolError> {
     let WebhookRequest { url } = asked.body()?;
-    let (webhook, secret) = work(&asked)?.webhooks().add(user(&asked), &url).await?;
+    let (webhook, secret) = work(&asked)?.webhooks().add(by(&asked), &url).await?;
     data(&WebhookAdded { webhook: webhook.into(), secret })
 }
 
 async fn remove(asked: Asked) -> Result<Reply, ToolError> {
     let id = asked.part("webhook").to_owned();
-    work(&asked)?.webhooks().remove(user(&asked), &id).await?;
+    work(&asked)?.webhooks().remove(by(&asked), &id).await?;
     data(&WebhookRemoved { id, removed: true })
 }
 
 async fn test(asked: Asked) -> Result<Reply, ToolError> {
     let id = asked.part("webhook").to_owned();
-    let status = work(&asked)?.webhooks().test(user(&asked), &id).await?;
+    let status = work(&asked)?.webhooks().test(by(&asked), &id).await?;
     data(&WebhookTested { id, status })
 }

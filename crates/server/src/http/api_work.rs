@@ -22,7 +22,7 @@ use super::envelope::{Reply, data};
 use super::routes::{Answer, Asked, DOOR, Input, Method, NOTHING, Parameter, Route, Takes, run, schema};
 use super::token::Right;
 use super::work::{
-    ChangePreview, Imported, MemberChanged, NewRole, PackageFindings, Replaces, TokenMade, TokenWish, Work,
+    By, ChangePreview, Imported, MemberChanged, NewRole, PackageFindings, Replaces, TokenMade, TokenWish, Work,
 };
 
 /// The content type of a package.
@@ -333,8 +333,13 @@ pub(crate) fn work(asked: &Asked) -> Result<&dyn Work, ToolError> {
     asked.principal.project.work.as_deref().ok_or_else(missing)
 }
 
-pub(crate) fn user(asked: &Asked) -> &str {
+fn user(asked: &Asked) -> &str {
     &asked.principal.grant.user
+}
+
+/// The token's user, as one who does something with a project over the API.
+pub(crate) fn by(asked: &Asked) -> By<'_> {
+    By { user: user(asked), door: DOOR }
 }
 
 /// Calls a tool as the token's agent.
@@ -376,7 +381,7 @@ pub(crate) async fn by_person(asked: &Asked, tool: &str, arguments: Value) -> Re
 }
 
 async fn export(asked: Asked) -> Result<Reply, ToolError> {
-    let archive = work(&asked)?.export(user(&asked)).await?;
+    let archive = work(&asked)?.export(by(&asked)).await?;
     let mut response = Response::new(Body::from(archive.zip));
     *response.status_mut() = StatusCode::OK;
     let headers = response.headers_mut();
@@ -401,7 +406,7 @@ async fn import(asked: Asked) -> Result<Reply, ToolError> {
         },
         Some(Err(_)) => return Err(no_tag()),
     };
-    data(&work(&asked)?.import(user(&asked), &asked.bytes, replaces).await?)
+    data(&work(&asked)?.import(by(&asked), &asked.bytes, replaces).await?)
 }
 
 fn no_tag() -> ToolError {
@@ -413,13 +418,13 @@ async fn validate_package(asked: Asked) -> Result<Reply, ToolError> {
 }
 
 async fn workflows(asked: Asked) -> Result<Reply, ToolError> {
-    data(&work(&asked)?.workflows(user(&asked)).await?)
+    data(&work(&asked)?.workflows(by(&asked)).await?)
 }
 
 async fn changes(asked: Asked) -> Result<Reply, ToolError> {
     let session = asked.query.get("session").map(String::as_str);
     let open_only = !asked.flag("all")?;
-    data(&work(&asked)?.changes(user(&asked), session, open_only).await?)
+    data(&work(&asked)?.changes(by(&asked), session, open_only).await?)
 }
 
 async fn stage(mut asked: Asked) -> Result<Reply, ToolError> {
@@ -429,7 +434,7 @@ async fn stage(mut asked: Asked) -> Result<Reply, ToolError> {
 
 /// What is shown of a change set, and its digest.
 async fn shown(asked: &Asked, operations: Option<Vec<i64>>) -> Result<PreviewInfo, ToolError> {
-    let preview = work(asked)?.preview(user(asked), asked.part("change"), operations).await?;
+    let preview = work(asked)?.preview(by(asked), asked.part("change"), operations).await?;
     Ok(PreviewInfo { digest: preview.digest()?, preview })
 }
 
@@ -466,7 +471,7 @@ async fn discard(asked: Asked) -> Result<Reply, ToolError> {
 }
 
 async fn history(asked: Asked) -> Result<Reply, ToolError> {
-    data(&work(&asked)?.history(user(&asked)).await?)
+    data(&work(&asked)?.history(by(&asked)).await?)
 }
 
 async fn undo(asked: Asked) -> Result<Reply, ToolError> {
@@ -480,22 +485,22 @@ async fn undo(asked: Asked) -> Result<Reply, ToolError> {
 async fn set_member(mut asked: Asked) -> Result<Reply, ToolError> {
     let MemberRequest { role, approver } = asked.body()?;
     let new = NewRole { role: &role, approver };
-    data(&work(&asked)?.set_member(user(&asked), asked.part("member"), Some(new)).await?)
+    data(&work(&asked)?.set_member(by(&asked), asked.part("member"), Some(new)).await?)
 }
 
 async fn remove_member(asked: Asked) -> Result<Reply, ToolError> {
-    data(&work(&asked)?.set_member(user(&asked), asked.part("member"), None).await?)
+    data(&work(&asked)?.set_member(by(&asked), asked.part("member"), None).await?)
 }
 
 async fn quota(asked: Asked) -> Result<Reply, ToolError> {
-    data(&QuotaLimits::from(work(&asked)?.quota(user(&asked)).await?))
+    data(&QuotaLimits::from(work(&asked)?.quota(by(&asked)).await?))
 }
 
 async fn set_quota(mut asked: Asked) -> Result<Reply, ToolError> {
     let QuotaRequest { calls_per_minute, calls_open } = asked.body()?;
     let quota = Quota::new(calls_per_minute, calls_open);
     let quota = quota.map_err(|message| ToolError::new(ErrorKind::Validation, message))?;
-    work(&asked)?.set_quota(user(&asked), quota).await?;
+    work(&asked)?.set_quota(by(&asked), quota).await?;
     data(&QuotaLimits::from(quota))
 }
 
@@ -527,7 +532,7 @@ async fn create_token(mut asked: Asked) -> Result<Reply, ToolError> {
         return Err(wrong(format!("`seconds` goes from 1 to {TOKEN_LIVES_MAX}")));
     }
     let wish = TokenWish { name, profiles, rights, acts_for, lives: Duration::from_secs(seconds) };
-    data(&work(&asked)?.make_token(user(&asked), wish).await?)
+    data(&work(&asked)?.make_token(by(&asked), wish).await?)
 }
 
 async fn revoke_token(asked: Asked) -> Result<Reply, ToolError> {
@@ -535,7 +540,7 @@ async fn revoke_token(asked: Asked) -> Result<Reply, ToolError> {
     let principal = &asked.principal;
     let project = &principal.project;
     match &project.work {
-        Some(work) => work.revoke_token(user(&asked), &id).await?,
+        Some(work) => work.revoke_token(by(&asked), &id).await?,
         // A token can be ended wherever one is taken.
         None => {
             principal.need_owner().await?;

@@ -43,7 +43,7 @@ pub use proxies::{ForwardedBy, Network, TrustedProxies};
 pub use scrape::serve_metrics;
 pub use token::{Right, Secret, place_of};
 pub use work::{
-    Archive, ChangePreview, DeployLine, DeployUndo, DeployWork, Done, Forked, Imported, MemberChanged, ModelLine,
+    Archive, By, ChangePreview, DeployLine, DeployUndo, DeployWork, Done, Forked, Imported, MemberChanged, ModelLine,
     NewRole, NewRun, PackageFindings, Replaces, SessionInfo, Stop, Target, TokenMade, TokenWish, WebhookWork,
     WholePackage, Work,
 };

@@ -250,63 +250,70 @@ pub struct ModelLine {
     pub is_usual: bool,
 }
 
+/// Who does something with a project, and where, as the audit names it.
+#[derive(Debug, Clone, Copy)]
+pub struct By<'a> {
+    pub user: &'a str,
+    pub door: &'static str,
+}
+
 /// What a user does with a project. Each checks the user's role, and leaves rows in the audit, as at a terminal.
 pub trait Work: Send + Sync {
-    fn export<'a>(&'a self, user: &'a str) -> Done<'a, Archive>;
+    fn export<'a>(&'a self, by: By<'a>) -> Done<'a, Archive>;
 
     /// Puts a package in the place of what the project has.
-    fn import<'a>(&'a self, user: &'a str, zip: &'a [u8], replaces: Replaces) -> Done<'a, Imported>;
+    fn import<'a>(&'a self, by: By<'a>, zip: &'a [u8], replaces: Replaces) -> Done<'a, Imported>;
 
     /// What is wrong with a package; the project is not looked at.
     fn findings<'a>(&'a self, zip: &'a [u8]) -> Done<'a, PackageFindings>;
 
     /// The package as it is; `None` where the project has none.
-    fn package<'a>(&'a self, user: &'a str) -> Done<'a, Option<Arc<WholePackage>>>;
+    fn package<'a>(&'a self, by: By<'a>) -> Done<'a, Option<Arc<WholePackage>>>;
 
-    fn workflows<'a>(&'a self, user: &'a str) -> Done<'a, Vec<WorkflowLine>>;
+    fn workflows<'a>(&'a self, by: By<'a>) -> Done<'a, Vec<WorkflowLine>>;
 
     /// The change sets, the newest first.
-    fn changes<'a>(&'a self, user: &'a str, session: Option<&'a str>, open_only: bool) -> Done<'a, Vec<ChangeSetLine>>;
+    fn changes<'a>(&'a self, by: By<'a>, session: Option<&'a str>, open_only: bool) -> Done<'a, Vec<ChangeSetLine>>;
 
     /// What an apply of a change set, or of some of its operations, would say and change now.
-    fn preview<'a>(&'a self, user: &'a str, id: &'a str, operations: Option<Vec<i64>>) -> Done<'a, ChangePreview>;
+    fn preview<'a>(&'a self, by: By<'a>, id: &'a str, operations: Option<Vec<i64>>) -> Done<'a, ChangePreview>;
 
     /// Takes a side at each place where a change set, or some of its operations, clashes: for each object the sides of its clashes, in the order
     /// of [`ChangePreview::conflicts`]. Nothing is applied by it.
     fn take_sides<'a>(
         &'a self,
-        user: &'a str,
+        by: By<'a>,
         id: &'a str,
         operations: Option<Vec<i64>>,
         sides: &'a BTreeMap<String, Vec<Side>>,
     ) -> Done<'a, ()>;
 
     /// What has been applied, the newest first.
-    fn history<'a>(&'a self, user: &'a str) -> Done<'a, Vec<Deed>>;
+    fn history<'a>(&'a self, by: By<'a>) -> Done<'a, Vec<Deed>>;
 
     /// What an undo of a change of the package would do now.
-    fn undo_plan<'a>(&'a self, user: &'a str, moment: i64) -> Done<'a, UndoPlan>;
+    fn undo_plan<'a>(&'a self, by: By<'a>, moment: i64) -> Done<'a, UndoPlan>;
 
     /// Starts a session, which runs on this server. Answers where it stands.
-    fn start<'a>(&'a self, user: &'a str, run: NewRun) -> Done<'a, SessionInfo>;
+    fn start<'a>(&'a self, by: By<'a>, run: NewRun) -> Done<'a, SessionInfo>;
 
     /// Goes on with a session, with a message or as it was.
-    fn go_on<'a>(&'a self, user: &'a str, session: &'a str, message: Option<String>) -> Done<'a, SessionInfo>;
+    fn go_on<'a>(&'a self, by: By<'a>, session: &'a str, message: Option<String>) -> Done<'a, SessionInfo>;
 
     /// Stops a session, wherever it runs.
-    fn stop<'a>(&'a self, user: &'a str, session: &'a str, how: Stop) -> Done<'a, SessionInfo>;
+    fn stop<'a>(&'a self, by: By<'a>, session: &'a str, how: Stop) -> Done<'a, SessionInfo>;
 
     /// Begins another session with all that one has come to.
-    fn fork<'a>(&'a self, user: &'a str, session: &'a str, turns: Option<u32>) -> Done<'a, Forked>;
+    fn fork<'a>(&'a self, by: By<'a>, session: &'a str, turns: Option<u32>) -> Done<'a, Forked>;
 
     /// Makes somebody a member, changes what they are, or takes the membership away (`None`).
-    fn set_member<'a>(&'a self, user: &'a str, name: &'a str, role: Option<NewRole<'a>>) -> Done<'a, MemberChanged>;
+    fn set_member<'a>(&'a self, by: By<'a>, name: &'a str, role: Option<NewRole<'a>>) -> Done<'a, MemberChanged>;
 
     /// How much of the host the project's calls may have.
-    fn quota<'a>(&'a self, user: &'a str) -> Done<'a, Quota>;
+    fn quota<'a>(&'a self, by: By<'a>) -> Done<'a, Quota>;
 
     /// Changes that, for an owner.
-    fn set_quota<'a>(&'a self, user: &'a str, quota: Quota) -> Done<'a, ()>;
+    fn set_quota<'a>(&'a self, by: By<'a>, quota: Quota) -> Done<'a, ()>;
 
     /// Where the project's owners want its asks to be told.
     fn webhooks(&self) -> &dyn WebhookWork;
@@ -315,35 +322,35 @@ pub trait Work: Send + Sync {
     fn deploys(&self) -> &dyn DeployWork;
 
     /// What an undo of the file changes of one call would put back now.
-    fn file_undo<'a>(&'a self, user: &'a str, call: &'a str) -> Done<'a, Undo>;
+    fn file_undo<'a>(&'a self, by: By<'a>, call: &'a str) -> Done<'a, Undo>;
 
     /// Puts back what one call has changed in files, if it is what [`Self::file_undo`] has shown ([`Undo::digest`]).
-    fn undo_files<'a>(&'a self, user: &'a str, call: &'a str, digest: &'a str) -> Done<'a, ()>;
+    fn undo_files<'a>(&'a self, by: By<'a>, call: &'a str, digest: &'a str) -> Done<'a, ()>;
 
-    fn make_token<'a>(&'a self, user: &'a str, wish: TokenWish) -> Done<'a, TokenMade>;
+    fn make_token<'a>(&'a self, by: By<'a>, wish: TokenWish) -> Done<'a, TokenMade>;
 
     /// The models that sessions can have.
-    fn models<'a>(&'a self, user: &'a str) -> Done<'a, Vec<ModelLine>>;
+    fn models<'a>(&'a self, by: By<'a>) -> Done<'a, Vec<ModelLine>>;
 
     /// Asks a model for one word, for an owner. What a provider says is not told: it may repeat a key.
-    fn try_model<'a>(&'a self, user: &'a str, name: &'a str) -> Done<'a, ()>;
+    fn try_model<'a>(&'a self, by: By<'a>, name: &'a str) -> Done<'a, ()>;
 
     /// Ends a token for good.
-    fn revoke_token<'a>(&'a self, user: &'a str, id: &'a str) -> Done<'a, ()>;
+    fn revoke_token<'a>(&'a self, by: By<'a>, id: &'a str) -> Done<'a, ()>;
 }
 
 /// What an owner of a project does with its webhooks.
 pub trait WebhookWork: Send + Sync {
     /// The oldest first.
-    fn list<'a>(&'a self, user: &'a str) -> Done<'a, Vec<Webhook>>;
+    fn list<'a>(&'a self, by: By<'a>) -> Done<'a, Vec<Webhook>>;
 
     /// Adds one, if the operator lets requests go there. Answers with it and with the secret that checks its messages.
-    fn add<'a>(&'a self, user: &'a str, url: &'a str) -> Done<'a, (Webhook, String)>;
+    fn add<'a>(&'a self, by: By<'a>, url: &'a str) -> Done<'a, (Webhook, String)>;
 
-    fn remove<'a>(&'a self, user: &'a str, id: &'a str) -> Done<'a, ()>;
+    fn remove<'a>(&'a self, by: By<'a>, id: &'a str) -> Done<'a, ()>;
 
     /// Sends a message that says nothing. Answers the status of the answer.
-    fn test<'a>(&'a self, user: &'a str, id: &'a str) -> Done<'a, u16>;
+    fn test<'a>(&'a self, by: By<'a>, id: &'a str) -> Done<'a, u16>;
 }
 
 /// A deploy that was made.
@@ -388,12 +395,15 @@ impl DeployUndo {
 
 /// What a user does with the deploys of a project.
 pub trait DeployWork: Send + Sync {
+    /// Whether the operator has named a folder to deploy to.
+    fn has_target(&self) -> bool;
+
     /// The newest first.
-    fn list<'a>(&'a self, user: &'a str) -> Done<'a, Vec<DeployLine>>;
+    fn list<'a>(&'a self, by: By<'a>) -> Done<'a, Vec<DeployLine>>;
 
     /// What taking back the newest deploy would do now; `None` where there is none.
-    fn undo_plan<'a>(&'a self, user: &'a str) -> Done<'a, Option<DeployUndo>>;
+    fn undo_plan<'a>(&'a self, by: By<'a>) -> Done<'a, Option<DeployUndo>>;
 
     /// Takes the newest deploy back, if that does what [`Self::undo_plan`] has shown ([`DeployUndo::digest`]).
-    fn undo<'a>(&'a self, user: &'a str, digest: &'a str) -> Done<'a, ()>;
+    fn undo<'a>(&'a self, by: By<'a>, digest: &'a str) -> Done<'a, ()>;
 }

@@ -7,6 +7,7 @@ use toolhost_testkit::TempWorkspace;
 
 use crate::pages::{Browser, USER_NAME, form};
 use crate::rig::{Rig, house};
+use crate::working::PackageWork;
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}\u{1b}[2J\u{202e}gpj";
 
@@ -285,6 +286,20 @@ async fn every_call_that_changed_files_is_found_and_a_deploy_without_a_target_sa
     assert!(found.contains("file.write") && found.contains("file.edit") && !found.contains("ticket.create"), "{found}");
     let deploy = browser.get("/projects/p0/deploy").await.body;
     assert!(deploy.contains("[deploy]") && !deploy.contains("ask the person"), "{deploy}");
+}
+
+#[tokio::test]
+async fn a_look_at_deploys_without_a_target_leaves_no_failed_call() {
+    let rig = Rig::start_all(vec![house()], HttpLimits::default(), None, PackageWork::of).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    for _ in 0..2 {
+        let deploy = browser.get("/projects/p0/deploy").await.body;
+        assert!(deploy.contains("[deploy]"), "{deploy}");
+        let pressed = browser.post("/projects/p0/deploy", "deploy=on").await.body;
+        assert!(pressed.contains("[deploy]"), "{pressed}");
+    }
+    let audit = browser.get("/projects/p0/audit?all=on").await.body;
+    assert!(!audit.contains("/audit/calls/"), "{audit}");
 }
 
 #[tokio::test]

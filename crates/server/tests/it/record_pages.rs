@@ -109,6 +109,107 @@ async fn a_ticket_is_created_and_changed_by_forms_that_keep_what_was_typed() {
 }
 
 #[tokio::test]
+async fn what_stands_in_the_plan_is_changed_by_a_form_and_features_are_listed() {
+    let rig = Rig::one().await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    made(
+        &rig,
+        "requirement.create",
+        json!({
+            "title": "Fast", "description": "Pages are fast", "priority": "high", "category": "functional",
+            "acceptanceCriteria": ["one", "two"],
+        }),
+    )
+    .await;
+    let feature = json!({
+        "name": "Cache", "description": "x", "requirementIds": ["REQ-001"], "completionCriteria": ["done"], "estimatedEffort": "3h",
+    });
+    made(&rig, "feature.add", feature).await;
+    made(&rig, "milestone.add", json!({ "name": "Beta", "deadline": "2026-12-24", "features": ["FEAT-001"] })).await;
+    let component = json!({
+        "name": "Store", "componentType": "database", "responsibilities": ["keeps"], "technology": "SQL",
+        "interfaces": [{ "name": "GET /a" }],
+    });
+    made(&rig, "component.add", component).await;
+    made(&rig, "persona.add", json!({ "name": "Ada", "role": "developer", "personality": "dry" })).await;
+    let list = browser.get("/projects/p0/plan/features").await.body;
+    for shown in ["Cache", "FEAT-001", "REQ-001", "Store", "COMP-001", "SQL", "/projects/p0/plan/new/feature"] {
+        assert!(list.contains(shown), "{shown}: {list}");
+    }
+    // The record, what its form shows, what is typed, and what the record holds then.
+    type Change = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
+    let changes: &[Change] = &[
+        (
+            "REQ-001",
+            "one\ntwo</textarea>",
+            &[
+                ("title", "Quick"),
+                ("description", ""),
+                ("priority", "low"),
+                ("category", "non_functional"),
+                ("acceptanceCriteria", "three"),
+            ],
+            &["<h1>Quick</h1>", "three", "low"],
+        ),
+        (
+            "FEAT-001",
+            "value=\"3h\"",
+            &[("name", "Cache it"), ("description", "y"), ("requirementIds", ""), ("completionCriteria", "")],
+            &["<h1>Cache it</h1>"],
+        ),
+        (
+            "MILE-001",
+            "value=\"2026-12-24\"",
+            &[("name", "Gamma"), ("deadline", ""), ("features", "")],
+            &["<h1>Gamma</h1>"],
+        ),
+        (
+            "COMP-001",
+            "value=\"SQL\"",
+            &[("name", "Base"), ("componentType", "database"), ("responsibilities", "holds"), ("technology", "SQL")],
+            &["<h1>Base</h1>", "holds", "GET /a"],
+        ),
+        (
+            "PERS-001",
+            "dry</textarea>",
+            &[("name", "Eve"), ("role", "developer"), ("personality", "warm")],
+            &["<h1>Eve</h1>", "warm"],
+        ),
+    ];
+    for (id, shows, typed, holds) in changes {
+        let (page, edit) = (record(id), format!("{}/edit", record(id)));
+        assert!(browser.get(&page).await.body.contains(&format!("href=\"{edit}\"")), "{id}");
+        let shown = browser.get(&edit).await.body;
+        assert!(shown.contains(shows) && !shown.contains("name=\"iteration\""), "{id}: {shown}");
+        let nameless = browser.post(&edit, &form(&[("version", "1"), (typed[0].0, " ")])).await;
+        assert!(nameless.status == 400 && nameless.body.contains("This is needed."), "{id}: {nameless:?}");
+        let typed = form(&[&[("version", "1")], *typed].concat());
+        let saved = browser.post(&edit, &typed).await;
+        assert_eq!((saved.status, saved.header("location")), (303, Some(&*page)), "{id}: {saved:?}");
+        let body = browser.get(&page).await.body;
+        for held in *holds {
+            assert!(body.contains(held), "{id}: {held}: {body}");
+        }
+        // What somebody else has changed meanwhile is not written over.
+        let stale = browser.post(&edit, &typed).await;
+        assert_eq!(stale.status, 409, "{id}: {stale:?}");
+    }
+    let data = |id: &str| json!({ "id": id });
+    let read = async |id: &str| made(&rig, "record.get", data(id)).await;
+    let feature = read("FEAT-001").await;
+    assert_eq!(
+        (&feature["requirementIds"], feature.get("estimatedEffort")),
+        (&json!([]), Some(&json!("3h"))),
+        "{feature}"
+    );
+    assert_eq!(read("MILE-001").await.get("deadline"), None);
+    assert_eq!(read("REQ-001").await["description"], "");
+    for (id, status) in [("CMT-001", 404), ("REQ-999", 404)] {
+        assert_eq!(browser.get(&format!("{}/edit", record(id))).await.status, status, "{id}");
+    }
+}
+
+#[tokio::test]
 async fn a_ticket_is_commented_ticked_and_moved_on_its_page() {
     let rig = Rig::one().await;
     made(&rig, "ticket.create", json!({ "title": "Dark mode", "acceptanceCriteria": ["one", "two"] })).await;

@@ -8,8 +8,8 @@ use toolhost_builder::change::Side;
 use toolhost_contract::{ErrorKind, Journal, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
-    Archive, ChangePreview, DeployWork, Done, Forked, HttpLimits, Imported, MemberChanged, ModelLine, NewRole, NewRun,
-    PackageFindings, Replaces, SessionInfo, Stop, TokenMade, TokenWish, WebhookWork, WholePackage, Work,
+    Archive, By, ChangePreview, DeployWork, Done, Forked, HttpLimits, Imported, MemberChanged, ModelLine, NewRole,
+    NewRun, PackageFindings, Replaces, SessionInfo, Stop, TokenMade, TokenWish, WebhookWork, WholePackage, Work,
 };
 use toolhost_store::{NewSession, Quota, Role, SessionState, Sessions};
 use toolhost_testkit::USER;
@@ -224,6 +224,61 @@ async fn what_a_session_waits_for_is_named_with_its_ask() {
 }
 
 #[tokio::test]
+async fn a_call_that_was_asked_about_leads_to_its_ask_and_says_who_answered() {
+    for engine in engines() {
+        let policy = "[[rules]]\ntool = \"file.write\"\ndecide = \"ask\"\n";
+        let rig = Rig::start(vec![asking_nobody(engine.builder()).project_policy(policy)], HttpLimits::default()).await;
+        let (house, browser) = (&rig.houses[0], Browser::signed_in(&rig, "local").await);
+        let request = || {
+            let mut call = house.request("file.write", json!({ "path": "asked.txt", "content": "x" }));
+            call.scope.session_id = Some(ID.to_owned());
+            call
+        };
+        // One call that asks, and one that uses the answer.
+        let (asks, uses) = (request(), request());
+        let ids = [asks.id.to_string(), uses.id.to_string()];
+        let ask = house.run(asks).await.data["approvalId"].as_str().unwrap().to_owned();
+        let steps: Vec<_> = [turn(0, "x", &ids[0]), turn(1, "y", &ids[1]), turn(2, "z", "never asked")].concat();
+        session(&rig, ID, "goal", &borrowed(&steps), SessionState::Paused).await;
+        let (page, link) = (format!("/projects/p0/sessions/{ID}"), format!("href=\"/asks/p0/{ask}\">{ask}</a>: "));
+        let open = browser.get(&page).await.body;
+        assert_eq!(open.matches(&format!("{link}waits for an answer")).count(), 1, "{open}");
+        let shown = browser.get(&format!("/asks/p0/{ask}")).await.body;
+        let answer = form(&[
+            ("decision", "allow"),
+            ("digest", &crate::builder_changes::hidden(&shown, "digest")),
+            ("part", "1"),
+        ]);
+        let answered = browser.post(&format!("/asks/p0/{ask}"), &answer).await;
+        assert_eq!(answered.status, 303, "{answered:?}");
+        let unused = browser.get(&page).await.body;
+        assert!(unused.contains(&format!("{link}allow, by local; not used yet")), "{unused}");
+        let outcome = house.run(uses).await;
+        assert!(outcome.ok && outcome.data.get("approvalId").is_none(), "{outcome:?}");
+        house.rows().await;
+        // The replay shows the last few steps.
+        for (path, count) in [(page.clone(), 2), (format!("{page}/replay?step=99"), 1)] {
+            let used = browser.get(&path).await.body;
+            assert_eq!(used.matches(&format!("{link}allow, by local<")).count(), count, "{path}: {used}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_ask_of_a_session_whose_server_has_died_says_that_it_was_interrupted() {
+    let policy = "[[rules]]\ntool = \"file.write\"\ndecide = \"ask\"\n";
+    let rig = Rig::start(vec![house().project_policy(policy)], HttpLimits::default()).await;
+    let (house, browser) = (&rig.houses[0], Browser::signed_in(&rig, "local").await);
+    // As a crash leaves it: at work, and held by nobody.
+    session(&rig, ID, "goal", &[], SessionState::Active).await;
+    let mut call = house.request("file.write", json!({ "path": "a.txt", "content": "x" }));
+    call.scope.session_id = Some(ID.to_owned());
+    let ask = house.run(call).await.data["approvalId"].as_str().unwrap().to_owned();
+    let page = browser.get(&format!("/asks/p0/{ask}")).await.body;
+    assert!(page.contains(", which was interrupted: the call is made when somebody tells it to go on"), "{page}");
+}
+
+#[tokio::test]
 async fn an_ask_says_how_its_session_has_stopped_and_goes_only_with_one_that_was_cancelled() {
     for engine in engines() {
         let policy = "[[rules]]\ntool = \"file.write\"\ndecide = \"ask\"\n";
@@ -352,11 +407,11 @@ impl Told {
 }
 
 impl Work for Told {
-    fn models<'a>(&'a self, _: &'a str) -> Done<'a, Vec<ModelLine>> {
+    fn models<'a>(&'a self, _: By<'a>) -> Done<'a, Vec<ModelLine>> {
         let line = |name: &str, is_usual| ModelLine { name: name.to_owned(), is_usual };
         Box::pin(async move { Ok(vec![line("openai:<b>x", true), line("script:slow", false)]) })
     }
-    fn try_model<'a>(&'a self, _: &'a str, name: &'a str) -> Done<'a, ()> {
+    fn try_model<'a>(&'a self, _: By<'a>, name: &'a str) -> Done<'a, ()> {
         Box::pin(async move {
             match name {
                 "openai:<b>x" => Ok(()),
@@ -364,37 +419,37 @@ impl Work for Told {
             }
         })
     }
-    fn export<'a>(&'a self, _: &'a str) -> Done<'a, Archive> {
+    fn export<'a>(&'a self, _: By<'a>) -> Done<'a, Archive> {
         unreachable!()
     }
-    fn import<'a>(&'a self, _: &'a str, _: &'a [u8], _: Replaces) -> Done<'a, Imported> {
+    fn import<'a>(&'a self, _: By<'a>, _: &'a [u8], _: Replaces) -> Done<'a, Imported> {
         unreachable!()
     }
     fn findings<'a>(&'a self, _: &'a [u8]) -> Done<'a, PackageFindings> {
         unreachable!()
     }
-    fn workflows<'a>(&'a self, _: &'a str) -> Done<'a, Vec<toolhost_builder::packages::WorkflowLine>> {
+    fn workflows<'a>(&'a self, _: By<'a>) -> Done<'a, Vec<toolhost_builder::packages::WorkflowLine>> {
         unreachable!()
     }
     fn changes<'a>(
         &'a self,
-        _: &'a str,
+        _: By<'a>,
         _: Option<&'a str>,
         _: bool,
     ) -> Done<'a, Vec<toolhost_builder::packages::ChangeSetLine>> {
         unreachable!()
     }
-    fn preview<'a>(&'a self, _: &'a str, _: &'a str, _: Option<Vec<i64>>) -> Done<'a, ChangePreview> {
+    fn preview<'a>(&'a self, _: By<'a>, _: &'a str, _: Option<Vec<i64>>) -> Done<'a, ChangePreview> {
         unreachable!()
     }
-    fn history<'a>(&'a self, _: &'a str) -> Done<'a, Vec<toolhost_builder::packages::Deed>> {
+    fn history<'a>(&'a self, _: By<'a>) -> Done<'a, Vec<toolhost_builder::packages::Deed>> {
         unreachable!()
     }
-    fn undo_plan<'a>(&'a self, _: &'a str, _: i64) -> Done<'a, toolhost_builder::packages::UndoPlan> {
+    fn undo_plan<'a>(&'a self, _: By<'a>, _: i64) -> Done<'a, toolhost_builder::packages::UndoPlan> {
         Box::pin(async { Err(ToolError::new(ErrorKind::NotFound, "no such thing")) })
     }
 
-    fn start<'a>(&'a self, user: &'a str, run: NewRun) -> Done<'a, SessionInfo> {
+    fn start<'a>(&'a self, by: By<'a>, run: NewRun) -> Done<'a, SessionInfo> {
         Box::pin(async move {
             if run.model.as_deref() == Some("nope") {
                 let error = ToolError::new(ErrorKind::Validation, "the operator has configured no such model");
@@ -408,42 +463,43 @@ impl Work for Told {
                 return Err(ToolError::new(ErrorKind::Validation, why));
             }
             let (goal, files) = (run.goal, run.files);
-            self.info(ID, format!("start {user} {goal:?} {} {:?} {files:?} {target:?}", run.profile, run.ticket)).await
+            self.info(ID, format!("start {} {goal:?} {} {:?} {files:?} {target:?}", by.user, run.profile, run.ticket))
+                .await
         })
     }
-    fn go_on<'a>(&'a self, user: &'a str, session: &'a str, message: Option<String>) -> Done<'a, SessionInfo> {
+    fn go_on<'a>(&'a self, by: By<'a>, session: &'a str, message: Option<String>) -> Done<'a, SessionInfo> {
         Box::pin(async move {
             if message.as_deref() == Some("busy") {
                 return Err(ToolError::new(ErrorKind::Conflict, "it is running").hint("pause it first"));
             }
-            self.info(session, format!("go on {user} {message:?}")).await
+            self.info(session, format!("go on {} {message:?}", by.user)).await
         })
     }
-    fn stop<'a>(&'a self, user: &'a str, session: &'a str, how: Stop) -> Done<'a, SessionInfo> {
-        Box::pin(async move { self.info(session, format!("stop {user} {how:?}")).await })
+    fn stop<'a>(&'a self, by: By<'a>, session: &'a str, how: Stop) -> Done<'a, SessionInfo> {
+        Box::pin(async move { self.info(session, format!("stop {} {how:?}", by.user)).await })
     }
-    fn fork<'a>(&'a self, user: &'a str, session: &'a str, turns: Option<u32>) -> Done<'a, Forked> {
+    fn fork<'a>(&'a self, by: By<'a>, session: &'a str, turns: Option<u32>) -> Done<'a, Forked> {
         Box::pin(async move {
-            let session = self.info(session, format!("fork {user} {turns:?}")).await?;
+            let session = self.info(session, format!("fork {} {turns:?}", by.user)).await?;
             Ok(Forked { session, turns: turns.unwrap_or(0), unended: None })
         })
     }
-    fn package<'a>(&'a self, _: &'a str) -> Done<'a, Option<Arc<WholePackage>>> {
+    fn package<'a>(&'a self, _: By<'a>) -> Done<'a, Option<Arc<WholePackage>>> {
         unreachable!()
     }
-    fn file_undo<'a>(&'a self, _: &'a str, _: &'a str) -> Done<'a, Undo> {
+    fn file_undo<'a>(&'a self, _: By<'a>, _: &'a str) -> Done<'a, Undo> {
         unreachable!()
     }
-    fn undo_files<'a>(&'a self, _: &'a str, _: &'a str, _: &'a str) -> Done<'a, ()> {
+    fn undo_files<'a>(&'a self, _: By<'a>, _: &'a str, _: &'a str) -> Done<'a, ()> {
         unreachable!()
     }
-    fn set_member<'a>(&'a self, _: &'a str, _: &'a str, _: Option<NewRole<'a>>) -> Done<'a, MemberChanged> {
+    fn set_member<'a>(&'a self, _: By<'a>, _: &'a str, _: Option<NewRole<'a>>) -> Done<'a, MemberChanged> {
         unreachable!()
     }
-    fn quota<'a>(&'a self, _: &'a str) -> Done<'a, Quota> {
+    fn quota<'a>(&'a self, _: By<'a>) -> Done<'a, Quota> {
         unreachable!()
     }
-    fn set_quota<'a>(&'a self, _: &'a str, _: Quota) -> Done<'a, ()> {
+    fn set_quota<'a>(&'a self, _: By<'a>, _: Quota) -> Done<'a, ()> {
         unreachable!()
     }
     fn webhooks(&self) -> &dyn WebhookWork {
@@ -454,17 +510,17 @@ impl Work for Told {
     }
     fn take_sides<'a>(
         &'a self,
-        _: &'a str,
+        _: By<'a>,
         _: &'a str,
         _: Option<Vec<i64>>,
         _: &'a BTreeMap<String, Vec<Side>>,
     ) -> Done<'a, ()> {
         unreachable!()
     }
-    fn make_token<'a>(&'a self, _: &'a str, _: TokenWish) -> Done<'a, TokenMade> {
+    fn make_token<'a>(&'a self, _: By<'a>, _: TokenWish) -> Done<'a, TokenMade> {
         unreachable!()
     }
-    fn revoke_token<'a>(&'a self, _: &'a str, _: &'a str) -> Done<'a, ()> {
+    fn revoke_token<'a>(&'a self, _: By<'a>, _: &'a str) -> Done<'a, ()> {
         unreachable!()
     }
 }

@@ -10,7 +10,7 @@ use toolhost_builder::{Files, Package, from_zip_up_to, to_zip, validate};
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_host::Undo;
 use toolhost_server::http::{
-    Archive, ChangePreview, DeployLine, DeployUndo, DeployWork, Done, Forked, Imported, MemberChanged, ModelLine,
+    Archive, By, ChangePreview, DeployLine, DeployUndo, DeployWork, Done, Forked, Imported, MemberChanged, ModelLine,
     NewRole, NewRun, PackageFindings, Replaces, SessionInfo, Stop, TokenMade, TokenWish, WebhookWork, WholePackage,
     Work,
 };
@@ -54,31 +54,31 @@ fn nothing<T>() -> Result<T, ToolError> {
 }
 
 impl Work for PackageWork {
-    fn models<'a>(&'a self, _: &'a str) -> Done<'a, Vec<ModelLine>> {
+    fn models<'a>(&'a self, _: By<'a>) -> Done<'a, Vec<ModelLine>> {
         Box::pin(async { Ok(vec![ModelLine { name: "script".to_owned(), is_usual: true }]) })
     }
 
-    fn try_model<'a>(&'a self, _: &'a str, _: &'a str) -> Done<'a, ()> {
+    fn try_model<'a>(&'a self, _: By<'a>, _: &'a str) -> Done<'a, ()> {
         Box::pin(async { nothing() })
     }
 
-    fn export<'a>(&'a self, user: &'a str) -> Done<'a, Archive> {
+    fn export<'a>(&'a self, by: By<'a>) -> Done<'a, Archive> {
         Box::pin(async move {
-            let files = self.shelf(user).export().await?;
-            let (moment, _) = self.shelf(user).files_since(None).await?;
+            let files = self.shelf(by.user).export().await?;
+            let (moment, _) = self.shelf(by.user).files_since(None).await?;
             Ok(Archive { zip: to_zip(&files), revision: format!("r{moment}") })
         })
     }
 
-    fn import<'a>(&'a self, user: &'a str, zip: &'a [u8], replaces: Replaces) -> Done<'a, Imported> {
+    fn import<'a>(&'a self, by: By<'a>, zip: &'a [u8], replaces: Replaces) -> Done<'a, Imported> {
         Box::pin(async move {
             let package = Package::read(unzipped(zip)?);
             if let Replaces::Revision(expected) = &replaces
-                && self.export(user).await?.revision != *expected
+                && self.export(by).await?.revision != *expected
             {
                 return Err(ToolError::new(ErrorKind::Conflict, "the package has changed since it was read"));
             }
-            let brought = self.shelf(user).import(&package, replaces != Replaces::Nothing, Size::default()).await?;
+            let brought = self.shelf(by.user).import(&package, replaces != Replaces::Nothing, Size::default()).await?;
             Ok(Imported { brought, revision: String::new() })
         })
     }
@@ -94,9 +94,9 @@ impl Work for PackageWork {
         })
     }
 
-    fn package<'a>(&'a self, user: &'a str) -> Done<'a, Option<Arc<WholePackage>>> {
+    fn package<'a>(&'a self, by: By<'a>) -> Done<'a, Option<Arc<WholePackage>>> {
         Box::pin(async move {
-            match self.shelf(user).files_since(None).await {
+            match self.shelf(by.user).files_since(None).await {
                 Ok((moment, files)) => Ok(files.map(|files| Arc::new(WholePackage::of(moment, files)))),
                 Err(PackageError::NoPackage) => Ok(None),
                 Err(error) => Err(error.into()),
@@ -104,40 +104,40 @@ impl Work for PackageWork {
         })
     }
 
-    fn file_undo<'a>(&'a self, _: &'a str, _: &'a str) -> Done<'a, Undo> {
+    fn file_undo<'a>(&'a self, _: By<'a>, _: &'a str) -> Done<'a, Undo> {
         Box::pin(async { nothing() })
     }
 
-    fn undo_files<'a>(&'a self, _: &'a str, _: &'a str, _: &'a str) -> Done<'a, ()> {
+    fn undo_files<'a>(&'a self, _: By<'a>, _: &'a str, _: &'a str) -> Done<'a, ()> {
         Box::pin(async { nothing() })
     }
 
-    fn workflows<'a>(&'a self, user: &'a str) -> Done<'a, Vec<WorkflowLine>> {
-        Box::pin(async move { Ok(self.shelf(user).workflows(0, 1000).await?) })
+    fn workflows<'a>(&'a self, by: By<'a>) -> Done<'a, Vec<WorkflowLine>> {
+        Box::pin(async move { Ok(self.shelf(by.user).workflows(0, 1000).await?) })
     }
 
-    fn changes<'a>(&'a self, user: &'a str, session: Option<&'a str>, open_only: bool) -> Done<'a, Vec<ChangeSetLine>> {
-        Box::pin(async move { Ok(self.shelf(user).change_sets(session, open_only).await?) })
+    fn changes<'a>(&'a self, by: By<'a>, session: Option<&'a str>, open_only: bool) -> Done<'a, Vec<ChangeSetLine>> {
+        Box::pin(async move { Ok(self.shelf(by.user).change_sets(session, open_only).await?) })
     }
 
-    fn preview<'a>(&'a self, user: &'a str, id: &'a str, operations: Option<Vec<i64>>) -> Done<'a, ChangePreview> {
+    fn preview<'a>(&'a self, by: By<'a>, id: &'a str, operations: Option<Vec<i64>>) -> Done<'a, ChangePreview> {
         Box::pin(async move {
             let wish = Apply { number: number(id)?, operations, ..Apply::default() };
-            let preview = self.shelf(user).preview_of(&wish).await?;
+            let preview = self.shelf(by.user).preview_of(&wish).await?;
             let toolhost_builder::packages::Preview { line, body, report, conflicts, diff } = preview;
             Ok(ChangePreview { change_set: line, body, report, conflicts, diff })
         })
     }
 
-    fn history<'a>(&'a self, user: &'a str) -> Done<'a, Vec<Deed>> {
-        Box::pin(async move { Ok(self.shelf(user).history().await?) })
+    fn history<'a>(&'a self, by: By<'a>) -> Done<'a, Vec<Deed>> {
+        Box::pin(async move { Ok(self.shelf(by.user).history().await?) })
     }
 
-    fn undo_plan<'a>(&'a self, user: &'a str, moment: i64) -> Done<'a, toolhost_builder::packages::UndoPlan> {
-        Box::pin(async move { Ok(self.shelf(user).undo_plan(moment).await?) })
+    fn undo_plan<'a>(&'a self, by: By<'a>, moment: i64) -> Done<'a, toolhost_builder::packages::UndoPlan> {
+        Box::pin(async move { Ok(self.shelf(by.user).undo_plan(moment).await?) })
     }
 
-    fn start<'a>(&'a self, _: &'a str, run: NewRun) -> Done<'a, SessionInfo> {
+    fn start<'a>(&'a self, _: By<'a>, run: NewRun) -> Done<'a, SessionInfo> {
         Box::pin(async move {
             let entry = run.target.map(|target| {
                 let mode = if target.is_new { "create" } else { "optimize" };
@@ -160,7 +160,7 @@ impl Work for PackageWork {
         })
     }
 
-    fn go_on<'a>(&'a self, _: &'a str, session: &'a str, message: Option<String>) -> Done<'a, SessionInfo> {
+    fn go_on<'a>(&'a self, _: By<'a>, session: &'a str, message: Option<String>) -> Done<'a, SessionInfo> {
         Box::pin(async move {
             let held = self.sessions.hold(self.project, session).await?;
             held.say("say_1_0", serde_json::json!({ "text": message })).await?;
@@ -169,22 +169,22 @@ impl Work for PackageWork {
         })
     }
 
-    fn stop<'a>(&'a self, _: &'a str, _: &'a str, _: Stop) -> Done<'a, SessionInfo> {
+    fn stop<'a>(&'a self, _: By<'a>, _: &'a str, _: Stop) -> Done<'a, SessionInfo> {
         Box::pin(async { nothing() })
     }
 
-    fn fork<'a>(&'a self, _: &'a str, _: &'a str, _: Option<u32>) -> Done<'a, Forked> {
+    fn fork<'a>(&'a self, _: By<'a>, _: &'a str, _: Option<u32>) -> Done<'a, Forked> {
         Box::pin(async { nothing() })
     }
 
-    fn set_member<'a>(&'a self, _: &'a str, _: &'a str, _: Option<NewRole<'a>>) -> Done<'a, MemberChanged> {
+    fn set_member<'a>(&'a self, _: By<'a>, _: &'a str, _: Option<NewRole<'a>>) -> Done<'a, MemberChanged> {
         Box::pin(async { nothing() })
     }
 
-    fn quota<'a>(&'a self, _: &'a str) -> Done<'a, Quota> {
+    fn quota<'a>(&'a self, _: By<'a>) -> Done<'a, Quota> {
         Box::pin(async { nothing() })
     }
-    fn set_quota<'a>(&'a self, _: &'a str, _: Quota) -> Done<'a, ()> {
+    fn set_quota<'a>(&'a self, _: By<'a>, _: Quota) -> Done<'a, ()> {
         Box::pin(async { nothing() })
     }
     fn webhooks(&self) -> &dyn WebhookWork {
@@ -195,27 +195,31 @@ impl Work for PackageWork {
     }
     fn take_sides<'a>(
         &'a self,
-        user: &'a str,
+        by: By<'a>,
         id: &'a str,
         operations: Option<Vec<i64>>,
         sides: &'a BTreeMap<String, Vec<Side>>,
     ) -> Done<'a, ()> {
         Box::pin(async move {
             let wish = Apply { number: number(id)?, operations, ..Apply::default() };
-            Ok(self.shelf(user).take_sides(&wish, sides).await?)
+            Ok(self.shelf(by.user).take_sides(&wish, sides).await?)
         })
     }
-    fn make_token<'a>(&'a self, _: &'a str, _: TokenWish) -> Done<'a, TokenMade> {
+    fn make_token<'a>(&'a self, _: By<'a>, _: TokenWish) -> Done<'a, TokenMade> {
         Box::pin(async { nothing() })
     }
 
-    fn revoke_token<'a>(&'a self, _: &'a str, _: &'a str) -> Done<'a, ()> {
+    fn revoke_token<'a>(&'a self, _: By<'a>, _: &'a str) -> Done<'a, ()> {
         Box::pin(async { nothing() })
     }
 }
 
 impl DeployWork for PackageWork {
-    fn list<'a>(&'a self, _: &'a str) -> Done<'a, Vec<DeployLine>> {
+    fn has_target(&self) -> bool {
+        false
+    }
+
+    fn list<'a>(&'a self, _: By<'a>) -> Done<'a, Vec<DeployLine>> {
         let line = |id: &str, state| DeployLine {
             id: id.to_owned(),
             at_ms: 1_764_323_400_000,
@@ -228,11 +232,11 @@ impl DeployWork for PackageWork {
         Box::pin(async move { Ok(vec![line("d2", "done"), line("d1", "undone")]) })
     }
 
-    fn undo_plan<'a>(&'a self, _: &'a str) -> Done<'a, Option<DeployUndo>> {
+    fn undo_plan<'a>(&'a self, _: By<'a>) -> Done<'a, Option<DeployUndo>> {
         Box::pin(async { nothing() })
     }
 
-    fn undo<'a>(&'a self, _: &'a str, _: &'a str) -> Done<'a, ()> {
+    fn undo<'a>(&'a self, _: By<'a>, _: &'a str) -> Done<'a, ()> {
         Box::pin(async { nothing() })
     }
 }

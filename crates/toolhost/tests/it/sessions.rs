@@ -6,7 +6,7 @@ use toolhost::package_format::envelope::{Mode, TargetType};
 use toolhost::store::{Role, SessionState};
 use toolhost::{Error, Models, OpenModel, SessionRequest};
 
-use crate::room::{ASSET, as_somebody, engines, sample};
+use crate::room::{ASSET, as_somebody, engines, rows, sample};
 
 /// Reads, stages and answers, once for each text.
 fn model(texts: &[&str]) -> OpenModel {
@@ -97,6 +97,56 @@ async fn a_paused_session_is_resumed_by_another_host_and_a_cancelled_one_is_not(
         assert_eq!(row.state, SessionState::Cancelled, "{engine}");
         assert!(matches!(host.resume(session.id(), &model).await, Err(Error::SessionCancelled { .. })), "{engine}");
         assert!(matches!(session.run().result().await, Err(Error::SessionCancelled { .. })), "{engine}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_does_with_a_session_is_recorded_with_the_session() {
+    for engine in engines() {
+        let host = engine.host().await.through("desk");
+        host.packages().import(sample(), false).await.unwrap();
+        let model = model(&["Short.\n", "Shorter.\n"]);
+        let secret = "ghp_abcdefGHIJ0123456789xyz";
+        let goal = format!("Make it shorter, with {secret}.");
+        let request = SessionRequest::builder(goal, Mode::Optimize, TargetType::Asset, ASSET);
+        let session = host.start(request, &model).await.unwrap();
+        session.control().pause.cancel();
+        session.run().result().await.unwrap();
+        let resumed = host.resume(session.id(), &model).await.unwrap();
+        resumed.run().result().await.unwrap();
+        resumed.say("Even shorter.").result().await.unwrap();
+        let forked = host.connection().fork(session.id(), Some(1)).await.unwrap().session.id;
+        host.pause(&forked).await.unwrap();
+        host.cancel(&forked).await.unwrap();
+        // What is refused is not done, and no row says so.
+        let vera = as_somebody(&host, "vera", Some(Role::Viewer)).await;
+        assert!(vera.cancel(session.id()).await.is_err());
+        let rows = rows(&host).await;
+        let deeds = rows.iter().filter(|row| row["tool"].as_str().is_some_and(|tool| tool.starts_with("session.")));
+        let deeds: Vec<_> = deeds.filter(|row| row["event"] == "finished").collect();
+        let told: Vec<_> =
+            deeds.iter().map(|row| (row["tool"].as_str().unwrap(), row["sessionId"].as_str().unwrap())).collect();
+        let (of, on) = (session.id(), &*forked);
+        let expected = [
+            ("session.start", of),
+            ("session.resume", of),
+            ("session.say", of),
+            ("session.fork", on),
+            ("session.pause", on),
+            ("session.cancel", on),
+        ];
+        assert_eq!(told, expected, "{engine}");
+        for row in &deeds {
+            let (caller, outcome) = (&row["caller"], &row["outcome"]);
+            assert_eq!(
+                (&caller["door"], &caller["kind"], &outcome["ok"]),
+                (&json!("desk"), &json!("person"), &json!(true)),
+                "{row}"
+            );
+            assert!(!row.to_string().contains(secret), "{row}");
+        }
+        assert!(deeds[0]["arguments"]["goal"].as_str().unwrap().contains("Make it shorter"), "{}", deeds[0]);
+        assert_eq!(deeds[2]["arguments"]["text"], "Even shorter.");
     }
 }
 

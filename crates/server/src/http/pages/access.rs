@@ -219,17 +219,17 @@ async fn set_member(
         _ => None,
     };
     let role = Some(field("role")).filter(|role| *role != "none").map(|role| NewRole { role, approver });
-    membership.work()?.set_member(&visitor.login.user, field("member"), role).await.map(|_| ())
+    membership.work()?.set_member(visitor.by(), field("member"), role).await.map(|_| ())
 }
 
 fn tokens(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
         let Some(form) = wanted.form else { return Ok(see(&membership.path(SECTION))) };
-        let user = &visitor.login.user;
+        let by = visitor.by();
         if let Some(id) = form.get("revoke") {
             let done = match membership.work() {
-                Ok(work) => work.revoke_token(user, id).await,
+                Ok(work) => work.revoke_token(by, id).await,
                 Err(error) => Err(error),
             };
             return answered(&visitor, &membership, BTreeMap::new(), done).await;
@@ -270,5 +270,5 @@ async fn make_token(
         lives: Duration::from_secs(days * DAY_SECONDS),
     };
     visitor.need_recent(STALE)?;
-    membership.work()?.make_token(&visitor.login.user, wish).await
+    membership.work()?.make_token(visitor.by(), wish).await
 }

@@ -1,5 +1,7 @@
 //! The inbox: what people are asked in all of a person's projects, the riskiest first, and one ask with all of its effect.
 
+pub(super) mod ended;
+
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,15 +11,16 @@ use std::time::Duration;
 use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use serde_json::{Value, json};
+use serde_json::json;
 use toolhost_contract::{
     Approval, Call, CallerKind, Effect, ErrorKind, SESSION_MARK, ToolError, visible_json, visible_line,
 };
 use toolhost_host::{
     Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Shown, Standing, ask_id, ask_number,
 };
-use toolhost_store::{Ask, AskEnd, AskKind, AskState, AskSummary, SessionState};
+use toolhost_store::{Ask, AskKind, AskState, AskSummary, SessionState};
 
+use self::ended::Ended;
 use super::super::{envelope, told};
 use super::failure::sentence;
 use super::markdown::Markdown;
@@ -193,15 +196,6 @@ struct AskPage<'a> {
     next: Option<String>,
 }
 
-/// What became of an ask.
-struct Ended {
-    said: String,
-    /// Whether it came to what was asked for.
-    is_good: bool,
-    /// What was written with the answer: a reason, a text, or other arguments.
-    text: String,
-}
-
 /// Which answers a page offers.
 #[derive(Default)]
 struct Can {
@@ -273,17 +267,7 @@ fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {
         && ask.kind == AskKind::Approval
         && membership.approver
         && !asks_always(membership, &ask.tool);
-    let said = said_word(ask.said.as_deref().unwrap_or_default());
-    let by = visible_line(ask.answered_by.as_deref().unwrap_or("nobody"));
-    let ended = match ask.end() {
-        AskEnd::Open => String::new(),
-        AskEnd::Answered => format!("{said}, by {by}; not used yet"),
-        AskEnd::Used => format!("{said}, by {by}"),
-        AskEnd::Unused => format!("{said}, by {by}; expired before it was used"),
-        AskEnd::TakenBack => format!("{said}, by {by}; taken back"),
-        AskEnd::Unanswered => "nobody answered in time".to_owned(),
-        AskEnd::Withdrawn | AskEnd::SessionCancelled => "withdrawn".to_owned(),
-    };
+    let ended = ended::in_words(&ask);
     Row {
         address: membership.address(&id),
         project: visible_line(&membership.project.name),
@@ -363,6 +347,7 @@ async fn stopped(membership: &Membership, ask: &Ask) -> Option<&'static str> {
         SessionState::Failed => Some("has failed"),
         SessionState::Limited => Some("was stopped by a limit"),
         SessionState::Paused => Some("is paused"),
+        SessionState::Active if !session.running => Some("was interrupted"),
         SessionState::Active | SessionState::Cancelled => None,
     }
 }
@@ -443,7 +428,8 @@ async fn ask_page<'a>(
         choices: choices(shown),
         who: visible_line(&shown.persona),
         profile: visible_line(&shown.profile),
-        why: visible_line(&shown.why),
+        // Names stand in backticks at a terminal.
+        why: visible_line(&shown.why).replace('`', ""),
         tool: visible_line(&shown.tool),
         risk: Risk(shown.effect),
         left: visitor.time_left(ask.expires_at_ms),
@@ -510,48 +496,6 @@ async fn next(membership: &Membership, number: i64) -> Result<Option<String>, To
     let open = membership.project.gate.queue().asks().open_numbers(membership.project.id).await?;
     let next = open.iter().find(|other| **other > number).or_else(|| open.first());
     Ok(next.map(|number| membership.address(&ask_id(*number))))
-}
-
-impl Ended {
-    /// `None` while it is open.
-    fn of(ask: &Ask) -> Option<Self> {
-        let part = |name: &str| ask.answer.as_ref().and_then(|answer| answer.get(name));
-        let word = said_word(part("say").and_then(Value::as_str).unwrap_or("no answer"));
-        let by = visible_line(ask.answered_by.as_deref().unwrap_or("nobody"));
-        let outcome = |name: &str| ask.outcome.as_ref().and_then(|outcome| outcome.get(name)).and_then(Value::as_bool);
-        let said = match (ask.end(), outcome("ok")) {
-            (AskEnd::Open, _) => return None,
-            (AskEnd::Answered, _) => format!("{by} said: {word}. The call has not used this answer."),
-            (AskEnd::Used, Some(true)) => format!("{by} said: {word}. The call has succeeded."),
-            (AskEnd::Used, Some(false)) => format!("{by} said: {word}. The call did not succeed."),
-            (AskEnd::Used, None) => format!("{by} said: {word}."),
-            (AskEnd::TakenBack, _) => format!("{by} said: {word}. The answer was taken back before a call used it."),
-            (end @ (AskEnd::Withdrawn | AskEnd::SessionCancelled), _) if ask.answered_by.is_none() => {
-                format!("Withdrawn: {}.", end.why_withdrawn())
-            }
-            (end @ (AskEnd::Withdrawn | AskEnd::SessionCancelled), _) => {
-                format!("{by} said: {word}. No call used this answer: {}.", end.why_withdrawn())
-            }
-            (AskEnd::Unused, _) => format!("{by} said: {word}. The answer expired before a call used it."),
-            (AskEnd::Unanswered, _) => "Expired: nobody answered in time.".to_owned(),
-        };
-        let written = ["comment", "text"].into_iter().find_map(|name| part(name).and_then(Value::as_str));
-        let text = match part("arguments") {
-            Some(arguments) => visible_json(&serde_json::to_string_pretty(arguments).unwrap_or_default()),
-            None => without_marks(written.unwrap_or_default()),
-        };
-        let is_good = ask.state == AskState::Used && outcome("ok") != Some(false);
-        Some(Self { said, is_good, text })
-    }
-}
-
-/// A word of an answer, for people.
-fn said_word(word: &str) -> String {
-    match word {
-        "allow_edited" => "allow, with other arguments".to_owned(),
-        "text" => "an answer".to_owned(),
-        other => other.replace('_', " "),
-    }
 }
 
 /// A text in parts that a page can hold, and what is masked in it behind it.

@@ -166,7 +166,9 @@ fn said(row: &Row, body: &Value) -> (String, &'static str) {
         "decision" => {
             let ask = text("/decision/ask");
             let about = if ask.is_empty() { String::new() } else { format!(" ({ask})") };
-            (format!("said: {}{about}", text("/decision/say").replace('_', " ")), "warn")
+            let comment = text("/decision/comment");
+            let why = if comment.is_empty() { String::new() } else { format!(": {comment}") };
+            (format!("said: {}{about}{why}", text("/decision/say").replace('_', " ")), "warn")
         }
         _ => ("started".to_owned(), ""),
     }

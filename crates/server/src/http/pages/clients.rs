@@ -36,6 +36,7 @@ struct ClientsPage<'a> {
 struct Client {
     name: String,
     door: String,
+    /// Empty for what is done without one.
     profile: String,
     rows: String,
     last: When,
@@ -63,7 +64,7 @@ fn clients(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let clients = found.iter().take(CLIENTS_MAX).map(|([persona, door, profile], (last, rows))| Client {
             name: name(if persona.is_empty() { "without a name" } else { persona }),
             door: name(door),
-            profile: name(profile),
+            profile: if profile.is_empty() { String::new() } else { format!("profile {}", name(profile)) },
             rows: count(*rows),
             last: When::of(&visitor, *last),
         });

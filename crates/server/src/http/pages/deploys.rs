@@ -126,16 +126,23 @@ impl HistoryLine {
 fn deploy(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
-        let (mut error, mut has_target) = (None, true);
-        if wanted.form.is_some() {
+        let mut error = None;
+        // A call that cannot be made is not tried: it would stand in the audit as a failure.
+        let mut has_target = membership.project.work.as_deref().is_none_or(|work| work.deploys().has_target());
+        if wanted.form.is_some() && has_target {
             match visitor.call(&membership, DEPLOY, json!({})).await {
                 Ok(Called::Waits(ask)) => return Ok(see(&ask)),
                 Ok(Called::Done(_)) => {}
                 Err(refused) => error = Some(sentence(&refused)),
             }
         }
-        let (mut plan, found) = (Vec::new(), visitor.read(&membership, DEPLOY, json!({ "dryRun": true })).await);
+        let mut plan = Vec::new();
+        let found = match has_target {
+            true => visitor.read(&membership, DEPLOY, json!({ "dryRun": true })).await,
+            false => Ok(Value::Null),
+        };
         match found {
+            Ok(Value::Null) => {}
             Ok(found) => {
                 for (name, title) in DEPLOY_PARTS {
                     let part = found.get(*name).unwrap_or(&Value::Null);
@@ -150,7 +157,7 @@ fn deploy(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             Err(why) => error = error.or(Some(sentence(&why))),
         }
         let deploys = match &membership.project.work {
-            Some(work) => work.deploys().list(&visitor.login.user).await?,
+            Some(work) => work.deploys().list(visitor.by()).await?,
             None => Vec::new(),
         };
         let history = deploys.iter().take(HISTORY_MAX).map(|deploy| HistoryLine::of(&visitor, &membership, deploy));
@@ -175,13 +182,13 @@ fn deploy(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
 fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
-        let (work, user) = (membership.work()?.deploys(), &visitor.login.user);
+        let (work, by) = (membership.work()?.deploys(), visitor.by());
         let mut error = None;
         if let Some(form) = &wanted.form {
             let digest = form.get("digest").map(String::as_str).unwrap_or_default();
             let recent = visitor.need_recent("This changes files outside the workspace, and you signed in a while ago");
             let undone = match recent {
-                Ok(()) => work.undo(user, digest).await,
+                Ok(()) => work.undo(by, digest).await,
                 Err(refused) => Err(refused),
             };
             match undone {
@@ -190,7 +197,7 @@ fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 Err(refused) => error = Some(refused),
             }
         }
-        let plan = work.undo_plan(user).await?;
+        let plan = work.undo_plan(by).await?;
         let status = error.as_ref().map_or(StatusCode::OK, envelope::status);
         let (mut parts, mut conflicts, mut digest) = (Vec::new(), Vec::new(), String::new());
         if let Some(plan) = &plan {

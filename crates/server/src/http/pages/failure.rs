@@ -11,8 +11,38 @@ pub(super) fn sentence(error: &ToolError) -> String {
     without_marks(&message)
 }
 
-/// The next step after a failure. One that names a tool or an argument is said to agents; a command of `toolhost` is one for people, too.
-pub(super) fn next_step(error: &ToolError) -> Option<&str> {
-    let is_for_agents = |hint: &&str| hint.split('`').skip(1).step_by(2).any(|name| !name.starts_with("toolhost "));
-    error.hint.as_deref().filter(|hint| !is_for_agents(hint))
+/// The next step after a failure, for people. One that names a tool or an argument is said to agents. What stands in brackets beside
+/// it is the command that does the same at a terminal: here there is a page for it.
+pub(super) fn next_step(error: &ToolError) -> Option<String> {
+    let mut hint = error.hint.clone()?;
+    while let Some(begins) = hint.find(COMMAND_ASIDE) {
+        let Some(ends) = hint[begins..].find(')') else { break };
+        hint.replace_range(begins..=begins + ends, "");
+    }
+    let is_for_agents = hint.split('`').skip(1).step_by(2).any(|name| !name.starts_with("toolhost "));
+    (!is_for_agents).then_some(hint)
+}
+
+const COMMAND_ASIDE: &str = " (`toolhost ";
+
+#[cfg(test)]
+mod tests {
+    use toolhost_contract::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn a_person_on_a_page_is_told_no_command_and_no_tool() {
+        let step = |hint: &str| next_step(&ToolError::new(ErrorKind::Conflict, "no").hint(hint));
+        for (hint, told) in [
+            ("take it back first (`toolhost change undo N`), or go on", Some("take it back first, or go on")),
+            ("run `toolhost login`", Some("run `toolhost login`")),
+            ("call `builder.change.validate`", None),
+            ("call `builder.change.validate` (`toolhost change validate`)", None),
+            ("open (`toolhost never ends", Some("open (`toolhost never ends")),
+        ] {
+            assert_eq!(step(hint).as_deref(), told, "{hint}");
+        }
+        assert_eq!(next_step(&ToolError::new(ErrorKind::Conflict, "no")), None);
+    }
 }

@@ -280,18 +280,18 @@ fn changes(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
 fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
-        let (work, call, user) = (membership.work()?, wanted.part("call"), &visitor.login.user);
+        let (work, call, by) = (membership.work()?, wanted.part("call"), visitor.by());
         let page_of_call = membership.path(&format!("audit/calls/{}", encoded(call)));
         let mut error = None;
         if let Some(form) = &wanted.form {
             let digest = form.get("digest").map(String::as_str).unwrap_or_default();
-            match work.undo_files(user, call, digest).await {
+            match work.undo_files(by, call, digest).await {
                 Ok(()) => return Ok(see_done(&page_of_call, Done::PutBack)),
                 Err(refused) if refused.kind == ErrorKind::Internal => return Err(refused),
                 Err(refused) => error = Some(refused),
             }
         }
-        let undo = work.file_undo(user, call).await?;
+        let undo = work.file_undo(by, call).await?;
         let can = membership.role <= Role::Editor && undo.conflicts.is_empty() && !undo.is_empty();
         let lines = undo.steps.iter().flat_map(|step| step.diff.lines());
         let status = error.as_ref().map_or(StatusCode::OK, envelope::status);

@@ -81,7 +81,11 @@ pub(super) fn filled(mut fields: Vec<Field>, typed: &BTreeMap<String, String>) -
     for field in &mut fields {
         // A box that is not ticked is not sent.
         if let Some(value) = typed.get(field.name) {
-            field.value = value.replace("\r\n", "\n");
+            field.value = match field.shape {
+                // A browser sends none in a line; what is sent otherwise must not add lines to what is made of it.
+                Shape::Line | Shape::Offered(_) => value.replace(['\r', '\n'], " "),
+                _ => value.replace("\r\n", "\n"),
+            };
         }
     }
     fields

@@ -191,7 +191,10 @@ pub(crate) fn problem(status: StatusCode, error: &ToolError, user: Option<&str>)
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "This is not open to you",
         _ => "That did not work",
     };
-    page(status, &Problem { title, message: &error.message, hint: failure::next_step(error), place: Place::of(user) })
+    page(
+        status,
+        &Problem { title, message: &error.message, hint: failure::next_step(error).as_deref(), place: Place::of(user) },
+    )
 }
 
 /// A redirect to an address of this server, as an answer to a form.

@@ -40,13 +40,13 @@ fn models(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
         let is_owner = membership.role == Role::Owner;
-        let (work, user) = (membership.project.work.as_deref(), &*visitor.login.user);
+        let (work, by) = (membership.project.work.as_deref(), visitor.by());
         let mut status = StatusCode::OK;
         let mut tried = None;
         if let Some(form) = &wanted.form {
             let model = form.get("model").map(String::as_str).unwrap_or_default();
             let result = match (is_owner, work) {
-                (true, Some(work)) => work.try_model(user, model).await,
+                (true, Some(work)) => work.try_model(by, model).await,
                 (true, None) => membership.work().map(drop),
                 (false, _) => Err(ToolError::new(ErrorKind::Permission, "Only owners of the project test models")),
             };
@@ -60,7 +60,7 @@ fn models(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             });
         }
         let known = match work {
-            Some(work) => work.models(user).await?,
+            Some(work) => work.models(by).await?,
             None => Vec::new(),
         };
         let line = |model: crate::http::ModelLine| Line {

@@ -35,6 +35,7 @@ const ARTIFACTS: &[&str] = &["idea", "prd", "design", "plan", "check_report", "d
 /// The pages of this part.
 pub(super) const ROUTES: &[Route] = &[
     Route { path: "/projects/{project}/plan", name: "plan", takes_forms: false, make: overview },
+    Route { path: "/projects/{project}/plan/features", name: "features", takes_forms: false, make: features },
     Route { path: "/projects/{project}/plan/tasks", name: "tasks", takes_forms: false, make: tasks },
     Route { path: "/projects/{project}/plan/artifacts", name: "artifacts", takes_forms: false, make: artifacts },
     Route { path: "/projects/{project}/plan/artifacts/{kind}", name: "artifact", takes_forms: false, make: artifact },
@@ -46,6 +47,7 @@ pub(super) const ROUTES: &[Route] = &[
 /// The pages of the plan, as its own menu names them.
 const MENU: &[(&str, &str)] = &[
     ("plan", "Milestones and requirements"),
+    ("plan/features", "Features and components"),
     ("plan/tasks", "Tasks"),
     ("plan/artifacts", "Artifacts"),
     ("plan/memory", "Memory"),
@@ -238,6 +240,45 @@ async fn tasks_of_features(
     let data = visitor.read(membership, "feature.list", arguments).await?;
     let tasks = |one: &Value| texts(one, "assignedToTasks").map(str::to_owned).collect();
     Ok(listed(&data, "items").0.iter().map(|one| (text(one, "id").to_owned(), tasks(one))).collect())
+}
+
+fn features(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let membership = visitor.membership(wanted.part("project")).await?;
+        let data = visitor.read(&membership, "feature.list", arguments(&wanted)).await?;
+        let (items, cursor) = listed(&data, "items");
+        let rows = items.iter().map(|one| Row {
+            badge: words(text(one, "status")),
+            related: vec![
+                Related::new("Meets", &membership, texts(one, "requirementIds"), "no requirement"),
+                Related::new("Tasks", &membership, texts(one, "assignedToTasks"), "no task works on it"),
+                Related::new("Waits for", &membership, texts(one, "dependencies"), ""),
+            ],
+            ..row(&membership, one, text(one, "name"), &[text(one, "estimatedEffort")])
+        });
+        let features = Group {
+            title: "Features",
+            empty: "There is no feature.",
+            rows: rows.collect(),
+            next: next(&wanted, cursor, &["iteration"]),
+        };
+        let mut groups = vec![features];
+        // A page of its own for each would say little: components are few, and stand below the first features.
+        if wanted.asked("cursor").is_none() {
+            let data = visitor.read(&membership, "design.get", arguments(&wanted)).await?;
+            let rows = listed(&data, "components").0.iter().map(|one| {
+                let kind = words(text(one, "componentType"));
+                Row {
+                    related: vec![Related::new("Serves", &membership, texts(one, "relatedFeatures"), "no feature")],
+                    ..row(&membership, one, text(one, "name"), &[&kind, text(one, "technology")])
+                }
+            });
+            let empty = "There is no component.";
+            groups.push(Group { title: "Components", empty, rows: rows.collect(), ..Group::default() });
+        }
+        let fields = filled(vec![of_iteration()], &wanted.query);
+        Ok(page(StatusCode::OK, &PlanPage { fields, groups, ..PlanPage::new(&visitor, &membership, "plan/features") }))
+    })
 }
 
 fn tasks(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {

@@ -1,4 +1,4 @@
-//! The forms that create records of the plan, by the tools that agents do it with.
+//! The forms that create and change records of the plan, by the tools that agents do it with.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,23 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, ToolError};
-use toolhost_records::RecordId;
+use toolhost_records::{Kind as RecordKind, RecordId};
 
 use super::calls::{Called, can_edit, complain_about, text};
 use super::done::Done;
 use super::failure::sentence;
 use super::forms::{Field, Shape, choice, complain, filled};
-use super::record::{EditPage, address};
+use super::record::{EditPage, address, edit_work, fill_from, read};
 use super::route::{Made, Route, Wanted};
 use super::visitor::{Membership, Visitor};
 use super::{PLAN, page, see, see_done};
 use crate::http::envelope;
 
 /// The pages of this part.
-pub(super) const ROUTES: &[Route] =
-    &[Route { path: "/projects/{project}/plan/new/{kind}", name: "record_create", takes_forms: true, make: new }];
+pub(super) const ROUTES: &[Route] = &[
+    Route { path: "/projects/{project}/plan/new/{kind}", name: "record_create", takes_forms: true, make: new },
+    Route { path: "/projects/{project}/records/{record}/edit", name: "record_edit", takes_forms: true, make: edit },
+];
 
 /// A kind of records that a person creates here.
 struct Kind {
@@ -34,15 +36,24 @@ struct Kind {
 
 const KINDS: &[Kind] = &[
     Kind { word: "requirement", title: "Create a requirement", tool: "requirement.create", list: "plan" },
-    Kind { word: "feature", title: "Create a feature", tool: "feature.add", list: "plan" },
+    Kind { word: "feature", title: "Create a feature", tool: "feature.add", list: "plan/features" },
     Kind { word: "milestone", title: "Create a milestone", tool: "milestone.add", list: "plan" },
-    Kind { word: "component", title: "Create a component", tool: "component.add", list: "plan" },
+    Kind { word: "component", title: "Create a component", tool: "component.add", list: "plan/features" },
     Kind { word: "artifact", title: "Save an artifact", tool: "artifact.save", list: "plan/artifacts" },
     Kind { word: "insight", title: "Save an insight", tool: "memory.save_insight", list: "plan/memory" },
     Kind { word: "issue", title: "Save an issue", tool: "memory.save_issue", list: "plan/memory" },
     Kind { word: "learning", title: "Save a learning", tool: "memory.save_learning", list: "plan/memory" },
     Kind { word: "iteration", title: "Create an iteration", tool: "iteration.create", list: "plan/iterations" },
     Kind { word: "persona", title: "Create a persona", tool: "persona.add", list: "plan/personas" },
+];
+
+/// The kinds whose records a person changes here: the kind, as addresses of forms write it, and the tool.
+const CHANGED: &[(RecordKind, &str, &str)] = &[
+    (RecordKind::Requirement, "requirement", "requirement.update"),
+    (RecordKind::Feature, "feature", "feature.update"),
+    (RecordKind::Milestone, "milestone", "milestone.update"),
+    (RecordKind::Component, "component", "component.update"),
+    (RecordKind::Persona, "persona", "persona.update"),
 ];
 
 /// Fields that hold a text in each line.
@@ -162,7 +173,7 @@ fn new(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             return Ok(shown(&visitor, &membership, kind, StatusCode::OK, filled(fields(kind), &wanted.query), None));
         };
         let mut fields = filled(fields(kind), form);
-        let arguments = match arguments(&mut fields) {
+        let arguments = match arguments(&mut fields, None) {
             Some(arguments) => arguments,
             None => return Ok(shown(&visitor, &membership, kind, StatusCode::BAD_REQUEST, fields, None)),
         };
@@ -179,20 +190,84 @@ fn new(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     })
 }
 
+fn edit(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+    Box::pin(async move {
+        let id = RecordId::parse(wanted.part("record"));
+        match id.filter(|id| CHANGED.iter().any(|(kind, ..)| *kind == id.kind)) {
+            Some(id) => change(&visitor, &wanted, id).await,
+            // Tickets and tasks have forms of their own.
+            None => edit_work(visitor, wanted).await,
+        }
+    })
+}
+
+/// The form of a record that is there.
+async fn change(visitor: &Visitor<'_>, wanted: &Wanted, id: RecordId) -> Result<Response<Body>, ToolError> {
+    let membership = visitor.membership(wanted.part("project")).await?;
+    let missing = || ToolError::new(ErrorKind::NotFound, "Records of this kind are not changed here.");
+    let (_, word, tool) = *CHANGED.iter().find(|(kind, ..)| *kind == id.kind).ok_or_else(missing)?;
+    let kind = KINDS.iter().find(|kind| kind.word == word).ok_or_else(missing)?;
+    if !can_edit(&membership) {
+        let error = ToolError::new(ErrorKind::Permission, "You are a viewer of this project: you may look.");
+        return Err(error.hint("Its editors and owners change records."));
+    }
+    let record = address(&membership, &id.to_string());
+    let edit = |fields, version: String, error| EditPage {
+        place: membership.place(visitor, PLAN),
+        title: format!("Edit {id}"),
+        action: format!("{record}/edit"),
+        back: record.clone(),
+        error,
+        version,
+        fields,
+    };
+    // A record stays in its iteration.
+    let fields = || fields(kind).into_iter().filter(|field| field.name != "iteration").collect::<Vec<_>>();
+    let Some(form) = &wanted.form else {
+        let found = Value::Object(read(visitor, &membership, id).await?);
+        let version = found["version"].to_string();
+        return Ok(page(StatusCode::OK, &edit(fill_from(fields(), &found), version, None)));
+    };
+    let mut fields = filled(fields(), form);
+    let version = form.get("version").cloned().unwrap_or_default();
+    let Some(mut arguments) = arguments(&mut fields, Some(form)) else {
+        return Ok(page(StatusCode::BAD_REQUEST, &edit(fields, version, None)));
+    };
+    arguments["id"] = id.to_string().into();
+    if let Ok(version) = version.parse::<i64>() {
+        // What somebody else has changed meanwhile is not written over.
+        arguments["expectedVersion"] = version.into();
+    }
+    match visitor.call(&membership, tool, arguments).await {
+        Ok(Called::Done(_)) => Ok(see_done(&record, Done::Saved)),
+        Ok(Called::Waits(address)) => Ok(see(&address)),
+        Err(error) if matches!(error.kind, ErrorKind::Internal | ErrorKind::NotFound) => Err(error),
+        Err(error) => {
+            let is_beside = complain_about(&mut fields, &error);
+            let error_all = (!is_beside).then(|| sentence(&error));
+            Ok(page(envelope::status(&error), &edit(fields, version, error_all)))
+        }
+    }
+}
+
 /// The page of a record that was created, or the list that it stands in.
 fn made_at(membership: &Membership, kind: &Kind, record: &Value) -> String {
     let id = RecordId::parse(text(record, "id")).map(|id| id.to_string());
-    id.filter(|_| kind.list == "plan").map_or_else(|| membership.path(kind.list), |id| address(membership, &id))
+    id.filter(|_| matches!(kind.list, "plan" | "plan/features"))
+        .map_or_else(|| membership.path(kind.list), |id| address(membership, &id))
 }
 
-/// What the form asks for. `None`: something is wrong with it, which stands beside its fields.
-fn arguments(fields: &mut [Field]) -> Option<Value> {
+/// What the form asks for; of a record that is there (`changed`), of the fields that were sent. `None`: something is wrong with it, which
+/// stands beside its fields.
+fn arguments(fields: &mut [Field], changed: Option<&BTreeMap<String, String>>) -> Option<Value> {
     let (mut arguments, mut wrong) = (json!({}), BTreeMap::new());
-    for field in &*fields {
+    let is_new = changed.is_none();
+    let sent = fields.iter().filter(|field| changed.is_none_or(|form| form.contains_key(field.name)));
+    for field in sent {
         let value = field.value.trim();
         if LISTS.contains(&field.name) {
             let lines: Vec<&str> = value.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-            if !lines.is_empty() || LISTS_NEEDED.contains(&field.name) {
+            if !lines.is_empty() || !is_new || LISTS_NEEDED.contains(&field.name) {
                 arguments[field.name] = lines.into();
             }
         } else if value.is_empty() {
@@ -200,6 +275,8 @@ fn arguments(fields: &mut [Field]) -> Option<Value> {
             match field.name {
                 _ if is_needed => drop(wrong.insert(field.name, "This is needed.")),
                 "description" => arguments[field.name] = "".into(),
+                // Of a record that is there, an empty text clears the field.
+                _ if !is_new => arguments[field.name] = "".into(),
                 _ => {}
             }
         } else if NUMBERS.contains(&field.name) {

@@ -1,7 +1,7 @@
 //! One record of any kind: its fields, what is said about it, what refers to it, and what it was; and the forms for tickets and tasks.
 
 mod edit;
-pub(super) use edit::EditPage;
+pub(super) use edit::{EditPage, edit_work, fill_from};
 
 use std::collections::BTreeMap;
 
@@ -50,15 +50,13 @@ const ELSEWHERE: &[&str] = &[
     "acceptanceCriteria",
 ];
 
+/// Kinds of records that a person changes by a form.
+const WITH_FORM: &[Kind] =
+    &[Kind::Ticket, Kind::Task, Kind::Requirement, Kind::Feature, Kind::Milestone, Kind::Component, Kind::Persona];
+
 /// The pages of this part.
 pub(super) const ROUTES: &[Route] = &[
     Route { path: "/projects/{project}/records/{record}", name: "record", takes_forms: true, make: one_record },
-    Route {
-        path: "/projects/{project}/records/{record}/edit",
-        name: "record_edit",
-        takes_forms: true,
-        make: edit::change,
-    },
     Route { path: "/projects/{project}/board/new", name: "ticket_create", takes_forms: true, make: edit::new_ticket },
     Route { path: "/projects/{project}/plan/tasks/new", name: "task_create", takes_forms: true, make: edit::new_task },
 ];
@@ -234,7 +232,11 @@ async fn act(
 }
 
 /// The record, with its comments and documents where it is a ticket.
-async fn read(visitor: &Visitor<'_>, membership: &Membership, id: RecordId) -> Result<Map<String, Value>, ToolError> {
+pub(super) async fn read(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    id: RecordId,
+) -> Result<Map<String, Value>, ToolError> {
     let (tool, arguments) = match id.kind {
         Kind::Ticket => ("ticket.read", json!({ "ticketId": id.to_string() })),
         _ => ("record.get", json!({ "id": id.to_string() })),
@@ -302,7 +304,7 @@ async fn shown(
             older: versions.last().map(|last| last.number).filter(|number| *number > 1),
             versions,
             can_edit: can_edit(membership),
-            has_form: can_edit(membership) && matches!(id.kind, Kind::Ticket | Kind::Task),
+            has_form: can_edit(membership) && WITH_FORM.contains(&id.kind),
             session: session.then(|| membership.path(&format!("sessions/new?ticket={}", encoded(&id.to_string())))),
             typed: tried.typed,
             error: tried.error,

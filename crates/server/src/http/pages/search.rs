@@ -81,15 +81,15 @@ async fn of_project(visitor: &Visitor<'_>, membership: &Membership, query: &str)
         });
     }
     if let Some(work) = &project.work {
-        let user = &*visitor.login.user;
-        for set in work.changes(user, None, false).await.unwrap_or_default().into_iter().take(SETS_MAX) {
+        let by = visitor.by();
+        for set in work.changes(by, None, false).await.unwrap_or_default().into_iter().take(SETS_MAX) {
             rows.push(Row {
                 address: change_path(membership, &set.change_set_id),
                 title: format!("Change set {}", visible_line(&set.change_set_id)),
                 about: name(&format!("{} · {}", set.status, set.objects.join(", "))),
             });
         }
-        if let Some(whole) = work.package(user).await.unwrap_or_default() {
+        if let Some(whole) = work.package(by).await.unwrap_or_default() {
             rows.extend(objects(membership, &whole.package));
         }
     }

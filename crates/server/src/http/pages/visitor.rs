@@ -6,7 +6,7 @@ use std::time::Duration;
 use toolhost_contract::{Clock, ErrorKind, ToolError, WORKBENCH_DOOR};
 use toolhost_store::{Login, Role, Terminals};
 
-use super::super::work::Work;
+use super::super::work::{By, Work};
 use super::super::{OpenProject, Projects};
 use super::heard::{BETWEEN, standing};
 use super::{Place, encoded};
@@ -75,6 +75,11 @@ impl<'a> Visitor<'a> {
 }
 
 impl Visitor<'_> {
+    /// The person, as one who does something with a project on a page.
+    pub(super) fn by(&self) -> By<'_> {
+        By { user: &self.login.user, door: PLACE }
+    }
+
     /// All projects of the person, and whether any project of the server could not be opened: one that cannot be opened cannot say whose it is,
     /// so its name is for the log alone.
     ///
@@ -142,7 +147,8 @@ impl Visitor<'_> {
             0 => "less than a minute left".to_owned(),
             1 => "1 minute left".to_owned(),
             2..120 => format!("{minutes} minutes left"),
-            _ => format!("{} hours left", minutes / 60),
+            120..2880 => format!("{} hours left", minutes / 60),
+            _ => format!("{} days left", minutes / 1440),
         }
     }
 }

@@ -14,7 +14,7 @@ use toolhost_store::{Role, SessionRow, StepRow};
 use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
 use super::super::sessions::{models_of, offers_of, usual_of, why_stopped};
-use super::super::text::{Shown, When};
+use super::super::text::{Shown, When, count, dollars, duration};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see};
 use super::changes::{change_path, status_words};
@@ -144,7 +144,7 @@ async fn started(
         target: Some(target),
         origin: None,
     };
-    Ok(work(membership)?.start(&visitor.login.user, run).await?.id)
+    Ok(work(membership)?.start(visitor.by(), run).await?.id)
 }
 
 fn target_of(name: &str) -> Option<Target> {
@@ -220,7 +220,7 @@ async fn sessions_on(
 }
 
 async fn sets_of(visitor: &Visitor<'_>, membership: &Membership, session: &str) -> Result<Vec<SetLine>, ToolError> {
-    let sets = work(membership)?.changes(&visitor.login.user, Some(session), false).await?;
+    let sets = work(membership)?.changes(visitor.by(), Some(session), false).await?;
     let line = |set: &toolhost_builder::packages::ChangeSetLine| SetLine {
         href: change_path(membership, &set.change_set_id),
         name: visible_line(&set.change_set_id),
@@ -276,11 +276,11 @@ struct ChatPage<'a> {
     model: String,
     /// What it is about, and where that is; a session may be about what nobody has applied yet.
     target: Option<(Option<String>, String)>,
-    mode: String,
+    mode: &'static str,
     messages: Vec<Message>,
     next: Option<String>,
     changes: Vec<SetLine>,
-    tally: Vec<(String, String)>,
+    tally: Vec<(&'static str, String)>,
     prompt: Vec<PromptPart>,
     trimmed: Vec<String>,
     text: String,
@@ -327,7 +327,7 @@ async fn tell(visitor: &Visitor<'_>, membership: &Membership, id: &str, text: &s
     if text.trim().is_empty() {
         return Err(ToolError::new(ErrorKind::Validation, "Say something to the assistant"));
     }
-    work(membership)?.go_on(&visitor.login.user, id, Some(text.to_owned())).await.map(drop)
+    work(membership)?.go_on(visitor.by(), id, Some(text.to_owned())).await.map(drop)
 }
 
 /// What a talk hears of: steps and states of sessions, what they ask, and change sets.
@@ -353,7 +353,7 @@ async fn chat_page(
     let none = Value::Null;
     let body = opening.as_ref().unwrap_or(&none);
     let status = error.map_or(StatusCode::OK, envelope::status);
-    let package = work(membership)?.package(&visitor.login.user).await?;
+    let package = work(membership)?.package(visitor.by()).await?;
     Ok(page(
         status,
         &ChatPage {
@@ -371,11 +371,15 @@ async fn chat_page(
                 let is_there = package.as_deref().is_some_and(|whole| is_there(whole, &object));
                 (is_there.then(|| membership.object_path(&object)), visible_line(&object.to_string()))
             }),
-            mode: visible_line(word("mode")),
+            mode: match word("mode") {
+                "" => "",
+                "create" => "to be created",
+                _ => "to be changed",
+            },
             messages: steps.iter().filter_map(message).collect(),
             next,
             changes: sets_of(visitor, membership, id).await?,
-            tally: row.tally.as_object().into_iter().flatten().map(tally).collect(),
+            tally: used(&row, replies_left(membership, &row, body).await?),
             prompt: prompt(body),
             trimmed: trimmed(body),
             text: text.to_owned(),
@@ -385,8 +389,40 @@ async fn chat_page(
     ))
 }
 
-fn tally((name, value): (&String, &Value)) -> (String, String) {
-    (visible_line(name), visible_line(&value.to_string()))
+/// Replies of the model that one run of a session may have whose answer is a change set. Frozen by the seed.
+const REPLIES_OF_RUN: u64 = 8;
+/// Steps in which the beginning of the run is looked for.
+const STEPS_OF_RUN_MAX: i64 = 200;
+
+/// How many replies of the run are left; `None` for a session that answers in words.
+async fn replies_left(membership: &Membership, row: &SessionRow, opening: &Value) -> Result<Option<u64>, ToolError> {
+    if opening.get("entry").is_none_or(Value::is_null) {
+        return Ok(None);
+    }
+    let (project, after) = (&membership.project, row.steps - STEPS_OF_RUN_MAX - 1);
+    let steps = project.sessions.steps(project.id, &row.id, after.max(-1), STEPS_OF_RUN_MAX).await?;
+    let kind = |step: &StepRow| step.step.split('_').next().unwrap_or_default().to_owned();
+    // A run begins with what a person says.
+    let turns = steps.iter().rev().take_while(|step| !matches!(&*kind(step), "say" | "open"));
+    let used = turns.filter(|step| kind(step) == "turn").count();
+    Ok(Some(REPLIES_OF_RUN.saturating_sub(u64::try_from(used).unwrap_or(u64::MAX))))
+}
+
+/// What a session has used, in words.
+fn used(row: &SessionRow, replies_left: Option<u64>) -> Vec<(&'static str, String)> {
+    let number = |name: &str| row.tally.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let cost = row.tally.get("cost").and_then(Value::as_f64);
+    let mut used = vec![
+        ("Replies of the model", count(number("turns"))),
+        ("Tokens read", count(number("inputTokens"))),
+        ("Tokens written", count(number("outputTokens"))),
+        ("Cost", cost.map_or_else(|| "not known: the model has no price here".to_owned(), dollars)),
+        ("Time at work", duration(number("elapsedMs"))),
+    ];
+    if let Some(left) = replies_left {
+        used.insert(1, ("Replies left before it stops", format!("{left} of {REPLIES_OF_RUN}")));
+    }
+    used
 }
 
 /// A step as a part of a talk; none of one that is nobody's word.

@@ -217,13 +217,13 @@ async fn decided(
             Ok(Done::GivenUp)
         }
         Some("sides") => {
-            let (work, user, operations) = (work(membership)?, &*visitor.login.user, chosen(form));
-            let preview = work.preview(user, id, operations.clone()).await?;
+            let (work, by, operations) = (work(membership)?, visitor.by(), chosen(form));
+            let preview = work.preview(by, id, operations.clone()).await?;
             if form.get("digest") != Some(&preview.digest()?) {
                 let message = "It clashes at other places than the page that you chose on has shown";
                 return Err(ToolError::new(ErrorKind::Conflict, message).hint("Look at it again below, then choose."));
             }
-            work.take_sides(user, id, operations, &sides_of(&preview, form)?).await?;
+            work.take_sides(by, id, operations, &sides_of(&preview, form)?).await?;
             Ok(Done::SidesTaken)
         }
         Some("apply") => {
@@ -231,7 +231,7 @@ async fn decided(
             if operations.as_ref().is_some_and(Vec::is_empty) {
                 return Err(ToolError::new(ErrorKind::Validation, "No operation is chosen"));
             }
-            let preview = work(membership)?.preview(&visitor.login.user, id, operations.clone()).await?;
+            let preview = work(membership)?.preview(visitor.by(), id, operations.clone()).await?;
             if form.get("digest") != Some(&preview.digest()?) {
                 let message = "An apply would now do something else than the page that you decided on has shown";
                 return Err(ToolError::new(ErrorKind::Conflict, message).hint("Look at it again below, then decide."));
@@ -302,19 +302,19 @@ async fn shown(
     id: &str,
     tried: Tried,
 ) -> Result<Response<Body>, ToolError> {
-    let (work, user) = (work(membership)?, &*visitor.login.user);
+    let (work, by) = (work(membership)?, visitor.by());
     let mut tried = tried;
-    let preview = match work.preview(user, id, tried.operations.clone()).await {
+    let preview = match work.preview(by, id, tried.operations.clone()).await {
         // Some operations cannot be applied without others: the page shows all, and says so.
         Err(error) if tried.operations.is_some() && error.kind != ErrorKind::Internal => {
             tried.error.get_or_insert(error);
             tried.operations = None;
-            work.preview(user, id, None).await?
+            work.preview(by, id, None).await?
         }
         preview => preview?,
     };
-    let sets = work.changes(user, None, true).await?;
-    let whole = work.package(user).await?;
+    let sets = work.changes(by, None, true).await?;
+    let whole = work.package(by).await?;
     let status = tried.error.as_ref().map_or(StatusCode::OK, envelope::status);
     Ok(page(status, &change_page(visitor, membership, (&preview, &sets, whole.as_deref()), &tried)?))
 }

@@ -115,7 +115,7 @@ fn row(membership: &Membership, set: &ChangeSetLine) -> Row {
 fn list(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
-        let sets = work(&membership)?.changes(&visitor.login.user, None, false).await?;
+        let sets = work(&membership)?.changes(visitor.by(), None, false).await?;
         let asked =
             wanted.asked("state").filter(|state| GROUPS.iter().any(|(name, _)| name == state)).unwrap_or("open");
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -223,7 +223,7 @@ fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 Err(refused) => error = Some(refused),
             }
         }
-        let plan = match work(&membership)?.undo_plan(&visitor.login.user, moment).await {
+        let plan = match work(&membership)?.undo_plan(visitor.by(), moment).await {
             Ok(plan) => Some(plan),
             Err(refused) if matches!(refused.kind, ErrorKind::Internal | ErrorKind::NotFound) => return Err(refused),
             Err(refused) => {
@@ -271,7 +271,7 @@ async fn take_back(
     moment: i64,
     form: &BTreeMap<String, String>,
 ) -> Result<(), ToolError> {
-    let plan = work(membership)?.undo_plan(&visitor.login.user, moment).await?;
+    let plan = work(membership)?.undo_plan(visitor.by(), moment).await?;
     if form.get("digest") != Some(&digest_of(&plan)?) {
         let message = "An undo would now do something else than the page that you decided on has shown";
         return Err(ToolError::new(ErrorKind::Conflict, message).hint("Look at it again below, then decide."));
@@ -284,7 +284,7 @@ async fn history(
     membership: &Membership,
     from: Option<&str>,
 ) -> Result<Response<Body>, ToolError> {
-    let deeds = work(membership)?.history(&visitor.login.user).await?;
+    let deeds = work(membership)?.history(visitor.by()).await?;
     let address = membership.path("builder/history");
     let (deeds, part) = part(deeds, from, &address);
     let deeds = deeds.iter().map(|deed| deed_row(membership, deed)).collect();

@@ -189,7 +189,7 @@ pub(super) async fn stage_checked(
     let staged = call(visitor, membership, "builder.change.stage", arguments).await?;
     let id = staged.get("changeSetId").and_then(Value::as_str);
     let id = id.map(str::to_owned).ok_or_else(|| ToolError::internal("a staged set has no id"))?;
-    let preview = work(membership)?.preview(&visitor.login.user, &id, None).await?;
+    let preview = work(membership)?.preview(visitor.by(), &id, None).await?;
     let report = preview.report.filter(|report| !report.valid && preview.change_set.based_on.is_empty());
     let Some(report) = report.filter(|_| preview.conflicts.is_empty()) else { return Ok(id) };
     call(visitor, membership, "builder.change.discard", json!({ "changeSetId": id })).await?;
@@ -337,7 +337,7 @@ struct Checked {
 fn import(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
-        let known = work(&membership)?.package(&visitor.login.user).await?;
+        let known = work(&membership)?.package(visitor.by()).await?;
         let mut shown = ImportPage {
             place: place(&visitor, &membership),
             action: membership.path("builder/import"),
@@ -386,7 +386,7 @@ async fn check(
     let work = work(membership)?;
     let found = work.findings(zip).await?;
     let revision = match known {
-        Some(_) => work.export(&visitor.login.user).await?.revision,
+        Some(_) => work.export(visitor.by()).await?.revision,
         None => String::new(),
     };
     let none = Files::new();
@@ -432,5 +432,5 @@ async fn replace(visitor: &Visitor<'_>, membership: &Membership, wanted: &Wanted
         "" => Replaces::Nothing,
         revision => Replaces::Revision(revision.to_owned()),
     };
-    work(membership)?.import(&visitor.login.user, &zip, replaces).await.map(drop)
+    work(membership)?.import(visitor.by(), &zip, replaces).await.map(drop)
 }

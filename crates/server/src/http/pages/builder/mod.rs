@@ -10,6 +10,7 @@ mod new;
 mod object;
 mod package;
 mod picture;
+mod remove;
 mod text;
 
 pub(super) use agent::ROUTES as AGENT_ROUTES;
@@ -56,7 +57,7 @@ fn work(membership: &Membership) -> Result<&dyn Work, ToolError> {
 async fn whole(visitor: &Visitor<'_>, membership: &Membership) -> Result<std::sync::Arc<WholePackage>, ToolError> {
     let missing =
         || ToolError::new(ErrorKind::NotFound, "This project has no workflow package.").hint("Its owner imports one.");
-    work(membership)?.package(&visitor.login.user).await?.ok_or_else(missing)
+    work(membership)?.package(visitor.by()).await?.ok_or_else(missing)
 }
 
 /// Calls a tool as the person who looks, and returns its answer.

@@ -19,7 +19,7 @@ use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see, see_done};
 use super::changes::change_path;
 use super::edit::{need, stage_checked};
-use super::{place, said, work};
+use super::{place, remove, said, work};
 use crate::http::{Replaces, WholePackage, envelope};
 
 /// The pages of this file.
@@ -32,13 +32,14 @@ pub(in super::super) const ROUTES: &[Route] = &[
 const STAYS: &str = "stays";
 
 /// What can be made by hand: as addresses write it, and its title.
-const KINDS: [(&str, &str); 6] = [
+const KINDS: [(&str, &str); 7] = [
     ("workflow", "Create a workflow"),
     ("step", "Create a step"),
     ("decision", "Create a decision"),
     ("agent", "Create an agent"),
     ("edge", "Create an edge between steps"),
     ("edge-removal", "Remove an edge between steps"),
+    ("step-removal", "Remove a step"),
 ];
 
 #[derive(Template)]
@@ -89,7 +90,7 @@ fn begin(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         }
         let description = Some(typed("description")).filter(|text| !text.is_empty());
         let package = begun(typed("name"), description, &When::on(visitor.clock.unix_ms()).iso);
-        match work(&membership)?.import(&visitor.login.user, &to_zip(package.files()), Replaces::Nothing).await {
+        match work(&membership)?.import(visitor.by(), &to_zip(package.files()), Replaces::Nothing).await {
             Ok(_) => Ok(see_done(&membership.path("builder"), Done::Begun)),
             Err(error) if error.kind == ErrorKind::Internal => Err(error),
             Err(error) => Ok(shown(envelope::status(&error), fields, Some(said(&error)))),
@@ -195,10 +196,7 @@ impl NewObject<'_> {
                 goal_field("Goal"),
                 instructions_field(),
             ],
-            "edge-removal" => vec![
-                Field::new("edge", "Edge", Shape::Choice(self.edges()))
-                    .hint("A step that leads nowhere without it becomes an end of the workflow."),
-            ],
+            "edge-removal" | "step-removal" => self.fields_of_removal(),
             _ => vec![
                 Field::new("workflow", "Workflow", named(&workflows)).value(first),
                 Field::new("from", "From the step", Shape::Offered(self.nodes())),
@@ -208,6 +206,20 @@ impl NewObject<'_> {
                     .value("done"),
             ],
         }
+    }
+
+    fn fields_of_removal(&self) -> Vec<Field> {
+        if self.kind == "edge-removal" {
+            return vec![
+                Field::new("edge", "Edge", Shape::Choice(self.edges()))
+                    .hint("A step that leads nowhere without it becomes an end of the workflow."),
+            ];
+        }
+        vec![
+            Field::new("node", "Step", Shape::Choice(self.removable())),
+            Field::new("next", "Steps before it lead to", Shape::Offered(self.nodes()))
+                .hint("The id of a step; empty: the step that comes after it, or nothing where it was an end."),
+        ]
     }
 
     /// The edges of all workflows: as the form sends them, and as people read them. A label may hold characters that no field can.
@@ -229,6 +241,37 @@ impl NewObject<'_> {
     fn edge(&self, form: &BTreeMap<String, String>) -> Option<(&Workflow, &Edge)> {
         let wanted = form.get("edge")?;
         self.all_edges().find(|one| sent(*one) == *wanted)
+    }
+
+    /// The steps of all workflows: as the form sends them, and as people read them.
+    fn removable(&self) -> Vec<(String, String)> {
+        let says = |(workflow, node): (&Workflow, &str)| super::super::text::name(&format!("{}: {node}", workflow.id));
+        self.all_nodes().map(|one| (sent_node(&one.0.id, one.1), says(one))).collect()
+    }
+
+    fn all_nodes(&self) -> impl Iterator<Item = (&Workflow, &str)> {
+        let workflows = self.package().workflows().iter();
+        workflows.flat_map(|workflow| workflow.nodes.iter().map(move |node| (workflow, &*node.id)))
+    }
+
+    /// The step that a form has sent to be removed.
+    fn node(&self, form: &BTreeMap<String, String>) -> Option<(&Workflow, &str)> {
+        let wanted = form.get("node")?;
+        self.all_nodes().find(|(workflow, node)| sent_node(&workflow.id, node) == *wanted)
+    }
+
+    /// What those before a step that goes lead to, as the form says it, or as the graph does.
+    fn then(
+        &self,
+        form: &BTreeMap<String, String>,
+        (workflow, node): (&Workflow, &str),
+    ) -> Result<Option<String>, &'static str> {
+        match form.get("next").map(|next| next.trim()).filter(|next| !next.is_empty()) {
+            None => remove::successor(workflow, node),
+            Some(next) if next == node => Err("This is the step that goes."),
+            Some(next) if workflow.node(next).is_none() => Err("The workflow has no such step."),
+            Some(next) => Ok(Some(next.to_owned())),
+        }
     }
 
     /// The steps of all workflows, as ids that a field offers.
@@ -256,6 +299,7 @@ impl NewObject<'_> {
 
     async fn answer(&self, form: &BTreeMap<String, String>) -> Result<Response<Body>, ToolError> {
         let mut fields = filled(self.fields(), form);
+        let form = &fields.iter().map(|field| (field.name.to_owned(), field.value.clone())).collect();
         let missing: Vec<&'static str> = fields
             .iter()
             .filter(|field| {
@@ -276,11 +320,11 @@ impl NewObject<'_> {
             return Ok(self.shown(StatusCode::BAD_REQUEST, fields, None));
         }
         let kind = match self.kind {
-            "edge" | "edge-removal" => "workflow",
+            "edge" | "edge-removal" | "step-removal" => "workflow",
             "decision" => "step",
             kind => kind,
         };
-        let mode = if self.kind == "edge-removal" { "optimize" } else { "create" };
+        let mode = if matches!(self.kind, "edge-removal" | "step-removal") { "optimize" } else { "create" };
         let set = json!({
             "schemaVersion": "1.1",
             "targetType": kind,
@@ -313,6 +357,16 @@ impl NewObject<'_> {
             "agent" if self.package().agent(typed("id")).is_some() => Some(("id", "There is an agent of this id.")),
             "workflow" | "agent" => None,
             "edge-removal" => self.edge(form).is_none().then_some(("edge", "The package has no such edge any more.")),
+            "step-removal" => match self.node(form) {
+                None => Some(("node", "The package has no such step any more.")),
+                Some(found) => match self.then(form, found) {
+                    Err(why) => Some(("next", why)),
+                    Ok(None) if remove::is_entry(found.0, found.1) => {
+                        Some(("next", "The workflow begins with this step: say which one it begins with then."))
+                    }
+                    Ok(_) => None,
+                },
+            },
             _ if workflow.is_none() => Some(("workflow", "There is no such workflow.")),
             "step" | "decision" if has_node(typed("id")) => Some(("id", "The workflow has a step of this id.")),
             "step" | "decision" if !has_node(typed("after")) => Some(("after", "The workflow has no such step.")),
@@ -338,7 +392,9 @@ impl NewObject<'_> {
     /// the person has not seen.
     fn revisions(&self, form: &BTreeMap<String, String>) -> Value {
         let named = || self.package().workflow(form.get("workflow")?.trim());
-        match self.edge(form).map(|(workflow, _)| workflow).or_else(named) {
+        let of_edge = self.edge(form).map(|(workflow, _)| workflow);
+        let of_node = self.node(form).map(|(workflow, _)| workflow);
+        match of_edge.or(of_node).or_else(named) {
             Some(workflow) => json!({ "workflowRevision": revision::workflow(self.package(), workflow) }),
             None => json!({}),
         }
@@ -373,6 +429,12 @@ impl NewObject<'_> {
             )],
             "step" | "decision" => self.step(&typed),
             "edge-removal" => self.removal(form),
+            "step-removal" => {
+                let Some((workflow, node)) = self.node(form) else { return Vec::new() };
+                let then = self.then(form, (workflow, node)).unwrap_or_default();
+                let edit = remove::without_step(workflow, node, then.as_deref());
+                vec![upsert("workflow", json!({ "workflowId": workflow.id }), edit)]
+            }
             _ => {
                 let (from, to, label) = (typed("from"), typed("to"), typed("label"));
                 let edge = self.way(&workflow, &from, (&to, &label), false);
@@ -508,6 +570,11 @@ fn label(edge: &Edge) -> &str {
 /// An edge as a form sends it: the hash of its workflow, its ends and its label.
 fn sent((workflow, edge): (&Workflow, &Edge)) -> String {
     sha256(json!([workflow.id, edge.from, edge.to, label(edge)]).to_string().as_bytes())
+}
+
+/// A step as a form sends it.
+pub(super) fn sent_node(workflow: &str, node: &str) -> String {
+    sha256(json!([workflow, node]).to_string().as_bytes())
 }
 
 /// An edge as a change set names one that goes.

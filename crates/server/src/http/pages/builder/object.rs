@@ -14,6 +14,8 @@ use toolhost_store::Role;
 use super::super::route::{Made, Route, Wanted};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see};
+use super::changes::status_words;
+use super::new::sent_node;
 use super::package::{FindingRow, counted, text_object};
 use super::picture::{Picture, Side};
 use super::text::{TextPart, Wish};
@@ -93,7 +95,7 @@ fn one(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let membership = visitor.membership(wanted.part("project")).await?;
         let object = Object::parse(wanted.asked("name").unwrap_or_default()).ok_or_else(no_such)?;
         let whole = whole(&visitor, &membership).await?;
-        let changes = work(&membership)?.changes(&visitor.login.user, None, true).await?;
+        let changes = work(&membership)?.changes(visitor.by(), None, true).await?;
         let wish = Wish::of(wanted.asked("part"), wanted.asked("line"));
         if object == Object::Package {
             return Ok(see(&membership.path("builder")));
@@ -171,12 +173,17 @@ fn shown(
                     ("decision", "Create a decision"),
                     ("edge", "Create an edge between steps"),
                     ("edge-removal", "Remove an edge between steps"),
+                    ("step-removal", "Remove a step"),
                 ]
                 .map(|(kind, label)| Link {
                     href: membership.path(&format!("builder/new/{kind}?workflow={}", encoded(id))),
                     name: label.to_owned(),
                 })
                 .into(),
+                Object::Step { workflow, node } if can_edit => {
+                    let path = format!("builder/new/step-removal?node={}", sent_node(workflow, node));
+                    vec![Link { href: membership.path(&path), name: "Remove this step".to_owned() }]
+                }
                 _ => Vec::new(),
             },
             name: visible_line(&name),
@@ -185,7 +192,7 @@ fn shown(
 }
 
 fn change_link(membership: &Membership, set: &ChangeSetLine) -> Link {
-    let name = visible_line(&format!("{} ({}), by {}", set.change_set_id, set.status, set.by));
+    let name = visible_line(&format!("{} ({}), by {}", set.change_set_id, status_words(&set.status), set.by));
     Link { href: membership.path(&format!("builder/changes/{}", encoded(&set.change_set_id))), name }
 }
 

@@ -157,7 +157,7 @@ pub(super) fn counted(count: usize, one: &str) -> String {
 fn overview(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
-        let Some(whole) = work(&membership)?.package(&visitor.login.user).await? else {
+        let Some(whole) = work(&membership)?.package(visitor.by()).await? else {
             let page_of = NonePage { place: place(&visitor, &membership), is_owner: membership.role == Role::Owner };
             return Ok(page(StatusCode::OK, &page_of));
         };
@@ -270,7 +270,7 @@ fn findings(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
 fn export(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
-        let archive = work(&membership)?.export(&visitor.login.user).await?;
+        let archive = work(&membership)?.export(visitor.by()).await?;
         let mut response = Response::new(Body::from(archive.zip));
         guard(response.headers_mut());
         let headers = response.headers_mut();

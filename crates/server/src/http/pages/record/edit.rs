@@ -51,7 +51,7 @@ pub(super) fn new_task(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move { answer(&visitor, &wanted, About { kind: Kind::Task, id: None }).await })
 }
 
-pub(super) fn change(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
+pub(in super::super) fn edit_work(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let id = RecordId::parse(wanted.part("record")).filter(|id| matches!(id.kind, Kind::Ticket | Kind::Task));
         // Membership comes first: others are not told which kinds of records have forms.
@@ -93,8 +93,7 @@ fn fields(kind: Kind) -> Vec<Field> {
 }
 
 /// The fields with what the record has.
-fn of_record(kind: Kind, record: &Value) -> Vec<Field> {
-    let mut fields = fields(kind);
+pub(in super::super) fn fill_from(mut fields: Vec<Field>, record: &Value) -> Vec<Field> {
     for field in &mut fields {
         field.value = match record.get(field.name) {
             Some(Value::Array(items)) if items.iter().any(Value::is_object) => {
@@ -120,7 +119,7 @@ async fn answer(visitor: &Visitor<'_>, wanted: &Wanted, about: About) -> Result<
             return Ok(shown(visitor, &membership, &about, StatusCode::OK, (fields, String::new()), None));
         };
         let record = Value::Object(read(visitor, &membership, id).await?);
-        let (fields, version) = (of_record(about.kind, &record), record["version"].to_string());
+        let (fields, version) = (fill_from(fields(about.kind), &record), record["version"].to_string());
         return Ok(shown(visitor, &membership, &about, StatusCode::OK, (fields, version), None));
     };
     let mut fields = filled(fields(about.kind), form);

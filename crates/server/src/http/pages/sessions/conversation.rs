@@ -5,13 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use toolhost_contract::visible_json;
+use toolhost_contract::{ToolError, visible_json};
 use toolhost_host::Registry;
 use toolhost_store::StepRow;
 
+use super::asked::{Asked, asks_of};
 use crate::http::pages::split::Split;
 use crate::http::pages::text::{Shown, When, count, dollars, duration, name};
-use crate::http::pages::visitor::Visitor;
+use crate::http::pages::visitor::{Membership, Visitor};
 
 /// Most of a message on the page; the rest is on the page of its step.
 const SAID_LINES_MAX: usize = 200;
@@ -41,6 +42,8 @@ pub(super) struct Item {
     pub(super) split: Option<Split>,
     /// What a call was asked with.
     pub(super) asked: Shown,
+    /// The ask that a call was held by.
+    pub(super) ask: Option<Asked>,
     /// Calls of a turn that are not among the steps of this page.
     pub(super) calls: Vec<String>,
 }
@@ -59,6 +62,7 @@ impl Item {
             text: Shown::default(),
             split: None,
             asked: Shown::default(),
+            ask: None,
             calls: Vec::new(),
         }
     }
@@ -105,6 +109,18 @@ pub(super) fn items(visitor: &Visitor<'_>, registry: &Registry, rows: &[StepRow]
         turns().flat_map(|row| calls_of(&row.body)).map(|(step, _, arguments)| (step, arguments)).collect();
     let ended: BTreeSet<&str> = rows.iter().map(|row| &*row.step).collect();
     rows.iter().filter_map(|row| item((visitor, registry), row, &asked, &ended)).collect()
+}
+
+/// Says beside each call which ask held it.
+pub(super) async fn tell_asks(membership: &Membership, rows: &[StepRow], items: &mut [Item]) -> Result<(), ToolError> {
+    let calls = rows.iter().filter(|row| kind_of(&row.step).0 == "call");
+    let ids: BTreeMap<&str, &str> = calls.map(|row| (&*row.step, text(&row.body, "callId"))).collect();
+    let wanted: Vec<String> = ids.values().map(|id| (*id).to_owned()).collect();
+    let mut asks = asks_of(membership, &wanted).await?;
+    for item in items {
+        item.ask = ids.get(&*item.step).and_then(|id| asks.remove(*id));
+    }
+    Ok(())
 }
 
 fn item(

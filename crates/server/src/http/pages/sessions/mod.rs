@@ -1,5 +1,6 @@
 //! The sessions of agents of a project: a list, and a form that starts one. [`one`] is a single session.
 
+mod asked;
 mod conversation;
 mod one;
 mod replay;
@@ -29,6 +30,8 @@ const PART: &str = "sessions";
 const ASKS_LOOKED_AT: i64 = 1000;
 /// Sessions of one page of the list.
 const ROWS_MAX: usize = 50;
+/// Rows of the audit that are read for them: a call has two, and each decision about it one more.
+const AUDIT_ROWS_MAX: i64 = 1000;
 
 /// The pages of this part.
 pub(in super::super) const ROUTES: &[Route] = &[

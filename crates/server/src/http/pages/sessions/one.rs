@@ -10,7 +10,7 @@ use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_host::ask_id;
 use toolhost_store::{Role, SessionRow, SessionState, StepRow};
 
-use super::conversation::{Item, answer_text, items, kind_of, number, text};
+use super::conversation::{Item, answer_text, items, kind_of, number, tell_asks, text};
 use super::start::work;
 use super::{PART, State, address};
 use crate::http::envelope;
@@ -146,7 +146,7 @@ async fn act(
     id: &str,
     form: &BTreeMap<String, String>,
 ) -> Result<String, ToolError> {
-    let user = &*visitor.login.user;
+    let by = visitor.by();
     // The port would say so, too; without the session there is nothing to say it about.
     let session = membership.project.sessions.get(membership.project.id, id).await?;
     let wrong = |message: &str| ToolError::new(ErrorKind::Validation, message);
@@ -161,17 +161,17 @@ async fn act(
             if message.is_empty() {
                 return Err(wrong("Write what the agent is told"));
             }
-            work.go_on(user, &session.id, Some(message)).await?;
+            work.go_on(by, &session.id, Some(message)).await?;
         }
-        "resume" => drop(work.go_on(user, &session.id, None).await?),
-        "pause" => drop(work.stop(user, &session.id, Stop::Pause).await?),
-        "cancel" => drop(work.stop(user, &session.id, Stop::Cancel).await?),
+        "resume" => drop(work.go_on(by, &session.id, None).await?),
+        "pause" => drop(work.stop(by, &session.id, Stop::Pause).await?),
+        "cancel" => drop(work.stop(by, &session.id, Stop::Cancel).await?),
         "fork" => {
             let turns = match field("turns") {
                 "" => None,
                 number => Some(number.parse().map_err(|_| wrong("The turns to take along are a number"))?),
             };
-            let forked = work.fork(user, &session.id, turns).await?;
+            let forked = work.fork(by, &session.id, turns).await?;
             return Ok(address(membership, &forked.session.id));
         }
         _ => return Err(wrong("This page has no such button")),
@@ -210,6 +210,7 @@ async fn shown(
     let why = super::why_stopped(membership, &row).await?;
     let address = address(membership, id);
     let mut items = items(visitor, project.gate.registry(), &rows);
+    tell_asks(membership, &rows, &mut items).await?;
     let is_diff = items.iter().any(Item::is_diff);
     if look.is_split {
         items.iter_mut().for_each(Item::split);
@@ -261,7 +262,8 @@ fn facts(visitor: &Visitor<'_>, membership: &Membership, row: &SessionRow, openi
     if !entry.is_null() {
         let target = entry.get("target").map(|target| target.as_str().map_or(target.to_string(), str::to_owned));
         let target = target.unwrap_or_else(|| text(entry, "targetType").to_owned());
-        add("Target", name(&format!("{} ({})", target, text(entry, "mode"))), String::new());
+        let mode = if text(entry, "mode") == "create" { "to be created" } else { "to be changed" };
+        add("Target", name(&format!("{target}, {mode}")), String::new());
     }
     if let Some(parent) = &row.parent {
         add("Forked off", name(parent), address(membership, parent));

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use toolhost_contract::ToolError;
 
-use super::conversation::{Item, items};
+use super::conversation::{Item, items, tell_asks};
 use super::{PART, address};
 use crate::http::pages::route::Wanted;
 use crate::http::pages::text::{duration, name};
@@ -48,6 +48,7 @@ pub(super) async fn show(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respo
     let next = items(visitor, registry, later).first().map(|item| item.seq);
     let previous = shown.iter().rev().nth(1).map(|item| item.seq);
     shown.drain(..shown.len().saturating_sub(ITEMS_MAX));
+    tell_asks(&membership, so_far, &mut shown).await?;
     if let Some(current) = shown.last_mut() {
         current.is_current = true;
     }

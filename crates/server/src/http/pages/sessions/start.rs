@@ -63,7 +63,7 @@ fn fields(membership: &Membership, models: &[ModelLine]) -> Vec<Field> {
 /// The models that sessions can have. A server that cannot tell them still starts sessions.
 pub(in super::super) async fn models_of(visitor: &Visitor<'_>, membership: &Membership) -> Vec<ModelLine> {
     match &membership.project.work {
-        Some(work) => work.models(&visitor.login.user).await.unwrap_or_default(),
+        Some(work) => work.models(visitor.by()).await.unwrap_or_default(),
         None => Vec::new(),
     }
 }
@@ -95,7 +95,7 @@ pub(super) async fn answer(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Res
     let Some(run) = run(form, &mut fields, &membership) else {
         return Ok(shown(visitor, &membership, StatusCode::BAD_REQUEST, fields, None));
     };
-    match work(&membership)?.start(&visitor.login.user, run).await {
+    match work(&membership)?.start(visitor.by(), run).await {
         Ok(session) => Ok(see(&address(&membership, &session.id))),
         Err(error) if error.kind == ErrorKind::Internal => Err(error),
         Err(error) => {

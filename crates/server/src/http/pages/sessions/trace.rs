@@ -14,7 +14,7 @@ use toolhost_contract::ToolError;
 use toolhost_store::StepRow;
 
 use super::conversation::{kind_of, number, text};
-use super::{PART, address};
+use super::{AUDIT_ROWS_MAX, PART, address};
 use crate::http::pages::route::Wanted;
 use crate::http::pages::text::{duration, name};
 use crate::http::pages::visitor::{Membership, Visitor};
@@ -23,8 +23,6 @@ use crate::http::told;
 
 /// Steps of one page.
 const STEPS_MAX: i64 = 100;
-/// Rows of the audit that are read for them: a call has two, and each decision about it one more.
-const ROWS_MAX: i64 = 1000;
 /// A slow step takes at least so long, milliseconds.
 const SLOW_MS: u64 = 1000;
 /// The width of the waterfall, in its own units.
@@ -137,7 +135,7 @@ async fn ended(membership: &Membership, steps: &[StepRow]) -> Result<BTreeMap<St
     let calls = steps.iter().filter(|row| kind_of(&row.step).0 == "call");
     let ids: Vec<String> = calls.map(|row| text(&row.body, "callId").to_owned()).collect();
     let project = &membership.project;
-    let rows = project.reader.audit_of_calls(project.id, &ids, ROWS_MAX).await?;
+    let rows = project.reader.audit_of_calls(project.id, &ids, AUDIT_ROWS_MAX).await?;
     let ended = rows.into_iter().filter(|row| row.event == "finished").map(|row| {
         let body: Value = serde_json::from_str(&row.body).unwrap_or_default();
         let ended = Ended {

@@ -1,0 +1,73 @@
+//! What became of what people were asked, in words.
+
+use serde_json::Value;
+use toolhost_contract::{visible_json, visible_line};
+use toolhost_store::{Ask, AskEnd, AskState, AskSummary};
+
+use super::super::marks::without_marks;
+
+/// What became of an ask.
+pub(super) struct Ended {
+    pub(super) said: String,
+    /// Whether it came to what was asked for.
+    pub(super) is_good: bool,
+    /// What was written with the answer: a reason, a text, or other arguments.
+    pub(super) text: String,
+}
+
+impl Ended {
+    /// `None` while it is open.
+    pub(super) fn of(ask: &Ask) -> Option<Self> {
+        let part = |name: &str| ask.answer.as_ref().and_then(|answer| answer.get(name));
+        let word = said_word(part("say").and_then(Value::as_str).unwrap_or("no answer"));
+        let by = visible_line(ask.answered_by.as_deref().unwrap_or("nobody"));
+        let outcome = |name: &str| ask.outcome.as_ref().and_then(|outcome| outcome.get(name)).and_then(Value::as_bool);
+        let said = match (ask.end(), outcome("ok")) {
+            (AskEnd::Open, _) => return None,
+            (AskEnd::Answered, _) => format!("{by} said: {word}. The call has not used this answer."),
+            (AskEnd::Used, Some(true)) => format!("{by} said: {word}. The call has succeeded."),
+            (AskEnd::Used, Some(false)) => format!("{by} said: {word}. The call did not succeed."),
+            (AskEnd::Used, None) => format!("{by} said: {word}."),
+            (AskEnd::TakenBack, _) => format!("{by} said: {word}. The answer was taken back before a call used it."),
+            (end @ (AskEnd::Withdrawn | AskEnd::SessionCancelled), _) if ask.answered_by.is_none() => {
+                format!("Withdrawn: {}.", end.why_withdrawn())
+            }
+            (end @ (AskEnd::Withdrawn | AskEnd::SessionCancelled), _) => {
+                format!("{by} said: {word}. No call used this answer: {}.", end.why_withdrawn())
+            }
+            (AskEnd::Unused, _) => format!("{by} said: {word}. The answer expired before a call used it."),
+            (AskEnd::Unanswered, _) => "Expired: nobody answered in time.".to_owned(),
+        };
+        let written = ["comment", "text"].into_iter().find_map(|name| part(name).and_then(Value::as_str));
+        let text = match part("arguments") {
+            Some(arguments) => visible_json(&serde_json::to_string_pretty(arguments).unwrap_or_default()),
+            None => without_marks(written.unwrap_or_default()),
+        };
+        let is_good = ask.state == AskState::Used && outcome("ok") != Some(false);
+        Some(Self { said, is_good, text })
+    }
+}
+
+/// A word of an answer, for people.
+fn said_word(word: &str) -> String {
+    match word {
+        "allow_edited" => "allow, with other arguments".to_owned(),
+        "text" => "an answer".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
+/// In a list: `allow, by ann; not used yet`. Empty while it is open.
+pub(in super::super) fn in_words(ask: &AskSummary) -> String {
+    let said = said_word(ask.said.as_deref().unwrap_or_default());
+    let by = visible_line(ask.answered_by.as_deref().unwrap_or("nobody"));
+    match ask.end() {
+        AskEnd::Open => String::new(),
+        AskEnd::Answered => format!("{said}, by {by}; not used yet"),
+        AskEnd::Used => format!("{said}, by {by}"),
+        AskEnd::Unused => format!("{said}, by {by}; expired before it was used"),
+        AskEnd::TakenBack => format!("{said}, by {by}; taken back"),
+        AskEnd::Unanswered => "nobody answered in time".to_owned(),
+        AskEnd::Withdrawn | AskEnd::SessionCancelled => "withdrawn".to_owned(),
+    }
+}
