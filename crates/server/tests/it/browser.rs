@@ -174,6 +174,28 @@ async fn with_work() -> Rig {
         ("ticket.create", json!({ "title": "An entry without a date stops the import", "type": "bug" })),
         ("ticket.update_state", json!({ "ticketId": "TKT-004", "newState": "research" })),
         ("ticket.update_state", json!({ "ticketId": "TKT-004", "newState": "plan_approval" })),
+        (
+            "requirement.create",
+            json!({
+                "title": "Statements are imported", "description": "A clerk sees the entries of a bank the same day.",
+                "priority": "high", "category": "functional", "acceptanceCriteria": ["10,000 entries within a second"],
+            }),
+        ),
+        (
+            "feature.add",
+            json!({
+                "name": "Import of statements", "description": "Reads what banks send.", "requirementIds": ["REQ-001"],
+                "completionCriteria": ["the file of each bank is read"], "estimatedEffort": "3 days",
+            }),
+        ),
+        (
+            "component.add",
+            json!({
+                "name": "Parser", "componentType": "backend_service", "responsibilities": ["reads a statement"],
+                "technology": "Rust", "relatedFeatures": ["FEAT-001"],
+            }),
+        ),
+        ("milestone.add", json!({ "name": "Beta", "deadline": "2027-01-15", "features": ["FEAT-001"] })),
         ("task.create", json!({ "title": "Read the format of statements", "filesToCreate": ["src/statement.rs"] })),
         ("task.create", json!({ "title": "Import them", "dependencies": ["TASK-001"] })),
     ] {
