@@ -73,7 +73,11 @@ async fn a_conversation_that_is_not_as_expected_is_an_error_that_says_how() {
         (json!({ "tool": "file_read", "contains": "lines" }), &good, None),
         (json!({ "tool": "file_write" }), &good, Some("no result of `file_write`")),
         (json!({ "user": "login" }), &good, None),
-        (json!({ "user": "logout" }), &good, Some("the user's last message lacks `logout`: Fix the login")),
+        (
+            json!({ "user": "logout" }),
+            &good,
+            Some("the user's last message lacks `logout`; it begins with: Fix the login"),
+        ),
     ] {
         let model = script(&json!([{ "text": "one" }, { "text": "two", "expect": expect }]));
         match (ask(&model, messages, &Heard::default()).await, part) {

@@ -32,6 +32,7 @@ pub(crate) const PROJECT_PAGES: &[(&str, &str)] = &[
     ("session", "sessions/as-1"),
     ("trace", "sessions/as-1/trace"),
     ("replay", "sessions/as-1/replay?step=3"),
+    ("session-step", "sessions/as-1/steps/turn_0"),
     ("board", "board"),
     ("ticket-new", "board/new"),
     ("ticket", "records/TKT-001"),
@@ -43,13 +44,23 @@ pub(crate) const PROJECT_PAGES: &[(&str, &str)] = &[
     ("features", "plan/features"),
     ("requirement-edit", "records/REQ-001/edit"),
     ("tasks", "plan/tasks"),
+    ("artifacts", "plan/artifacts"),
+    ("iterations", "plan/iterations"),
     ("memory", "plan/memory"),
     ("personas", "plan/personas"),
     ("builder", "builder"),
     ("workflow", "builder/object?name=workflow%3Aresearch-report"),
     ("step", "builder/object?name=step%3Aresearch-report%2Fcheck-claims"),
     ("findings", "builder/findings"),
+    ("agent", "builder/object?name=agent%3Alead"),
+    ("asset", "builder/object?name=asset%3Aassets%2Fstyle-guide.md"),
+    ("edit-text", "builder/edit?name=asset%3Aassets%2Fstyle-guide.md"),
+    ("builder-list", "builder/list"),
+    ("import", "builder/import"),
+    ("domain-profile", "builder/profile"),
     ("change-sets", "builder/changes"),
+    ("change", "builder/changes/cs-1"),
+    ("chat", "builder/sessions/as-1"),
     ("history", "builder/history"),
     ("workflow-new", "builder/new/workflow"),
     ("step-new", "builder/new/step"),
@@ -64,7 +75,9 @@ pub(crate) const PROJECT_PAGES: &[(&str, &str)] = &[
     ("search-in-files", "files?q=notes"),
     ("file-changes", "files/changes"),
     ("deploy", "deploy"),
+    ("deploy-undo", "deploy/undo"),
     ("audit", "audit"),
+    ("verification", "audit/verification"),
     ("policy", "policy?tool=file.write&profile=all&arguments=%7B%7D"),
     ("models", "policy/models"),
     ("profile", "policy/profiles/developer"),
@@ -206,6 +219,19 @@ async fn with_work() -> Rig {
     let started = person.post("/projects/p0/sessions/new", &goal).await;
     assert_eq!(started.status, 303, "{started:?}");
     worked(&rig).await;
+    let step = form(&[
+        ("workflow", "research-report"),
+        ("id", "check-scope"),
+        ("title", "Check the scope"),
+        ("agent", "lead"),
+        ("after", "scope"),
+        ("label", "done"),
+        ("next", "plan"),
+        ("goal", "The scope is one that can be met in the time."),
+        ("instructions", "Compare the scope with the days that are left."),
+    ]);
+    let staged = person.post("/projects/p0/builder/new/step", &step).await;
+    assert_eq!(staged.header("location"), Some("/projects/p0/builder/changes/cs-1"), "{staged:?}");
     rig.houses[0].rows().await;
     rig
 }

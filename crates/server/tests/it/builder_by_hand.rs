@@ -357,6 +357,7 @@ async fn a_package_is_begun_and_filled_by_hand_from_nothing() {
     assert_eq!((begun.status, begun.header("location")), (303, Some(BUILDER)), "{begun:?}");
     let page = shown(&browser, BUILDER).await;
     assert!(page.contains("/builder/new/workflow\"") && page.contains("/builder/import\""), "{page}");
+    assert!(page.contains("there is nothing to check yet") && !page.contains("warning"), "{page}");
 
     first_workflow(&browser).await;
     let step = |id: &'static str, after: &'static str, next: &'static str| {

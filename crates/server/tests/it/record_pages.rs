@@ -108,12 +108,10 @@ async fn a_ticket_is_created_and_changed_by_forms_that_keep_what_was_typed() {
     assert!(stale.status == 409 && stale.body.contains("value=\"Night mode\""), "{stale:?}");
 }
 
-#[tokio::test]
-async fn what_stands_in_the_plan_is_changed_by_a_form_and_features_are_listed() {
-    let rig = Rig::one().await;
-    let browser = Browser::signed_in(&rig, USER_NAME).await;
+/// A plan with a record of each kind that a form changes.
+async fn of_each_kind(rig: &Rig) {
     made(
-        &rig,
+        rig,
         "requirement.create",
         json!({
             "title": "Fast", "description": "Pages are fast", "priority": "high", "category": "functional",
@@ -124,14 +122,21 @@ async fn what_stands_in_the_plan_is_changed_by_a_form_and_features_are_listed() 
     let feature = json!({
         "name": "Cache", "description": "x", "requirementIds": ["REQ-001"], "completionCriteria": ["done"], "estimatedEffort": "3h",
     });
-    made(&rig, "feature.add", feature).await;
-    made(&rig, "milestone.add", json!({ "name": "Beta", "deadline": "2026-12-24", "features": ["FEAT-001"] })).await;
+    made(rig, "feature.add", feature).await;
+    made(rig, "milestone.add", json!({ "name": "Beta", "deadline": "2026-12-24", "features": ["FEAT-001"] })).await;
     let component = json!({
         "name": "Store", "componentType": "database", "responsibilities": ["keeps"], "technology": "SQL",
         "interfaces": [{ "name": "GET /a" }],
     });
-    made(&rig, "component.add", component).await;
-    made(&rig, "persona.add", json!({ "name": "Ada", "role": "developer", "personality": "dry" })).await;
+    made(rig, "component.add", component).await;
+    made(rig, "persona.add", json!({ "name": "Ada", "role": "developer", "personality": "dry" })).await;
+}
+
+#[tokio::test]
+async fn what_stands_in_the_plan_is_changed_by_a_form_and_features_are_listed() {
+    let rig = Rig::one().await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    of_each_kind(&rig).await;
     let list = browser.get("/projects/p0/plan/features").await.body;
     for shown in ["Cache", "FEAT-001", "REQ-001", "Store", "COMP-001", "SQL", "/projects/p0/plan/new/feature"] {
         assert!(list.contains(shown), "{shown}: {list}");

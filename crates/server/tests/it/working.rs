@@ -233,7 +233,15 @@ impl DeployWork for PackageWork {
     }
 
     fn undo_plan<'a>(&'a self, _: By<'a>) -> Done<'a, Option<DeployUndo>> {
-        Box::pin(async { nothing() })
+        let paths = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+        let undo = DeployUndo {
+            id: "d2".to_owned(),
+            restored: paths(&["src/statement.rs", "src/lib.rs"]),
+            removed: paths(&["src/bank.rs"]),
+            returned: Vec::new(),
+            conflicts: Vec::new(),
+        };
+        Box::pin(async { Ok(Some(undo)) })
     }
 
     fn undo<'a>(&'a self, _: By<'a>, _: &'a str) -> Done<'a, ()> {

@@ -9,7 +9,7 @@ use super::template::as_json;
 use crate::model::Message;
 
 /// Characters of a result that an error shows.
-const SHOWN_MAX: usize = 300;
+const SHOWN_MAX: usize = 160;
 
 /// Demands on the last result of a tool, or on what the user said last.
 #[derive(Debug, Deserialize)]
@@ -68,7 +68,7 @@ impl Expect {
             });
             let said = said.unwrap_or_default();
             if !said.contains(word) {
-                return Err(format!("the user's last message lacks `{word}`: {}", shown(said)));
+                return Err(format!("the user's last message lacks `{word}`; it begins with: {}", shown(said)));
             }
         }
         if self.is_about_results() { self.check_result(messages) } else { Ok(()) }
@@ -82,7 +82,7 @@ impl Expect {
     fn check_result(&self, messages: &[Message]) -> Result<(), String> {
         let head = self.tool.as_deref().unwrap_or(super::template::LAST);
         let (content, failed) = super::template::result(head, messages)?;
-        let with = |why: String| format!("{why}: {}", shown(content));
+        let with = |why: String| format!("{why}; it begins with: {}", shown(content));
         if let Some(word) = self.contains.iter().find(|word| !content.contains(word)) {
             return Err(with(format!("the result lacks `{word}`")));
         }

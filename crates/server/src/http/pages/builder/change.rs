@@ -130,6 +130,14 @@ struct ObjectRow {
     fields: Vec<FieldRow>,
 }
 
+impl ObjectRow {
+    /// Two pictures that are too wide to stand beside each other stand one below the other.
+    fn pictures_class(&self) -> &'static str {
+        let are_narrow = [&self.before, &self.after].into_iter().flatten().all(Picture::fits_beside);
+        if are_narrow { "two" } else { "stacked" }
+    }
+}
+
 struct FileRow {
     path: String,
     text: TextPart,

@@ -37,6 +37,8 @@ struct PackagePage<'a> {
     name: String,
     description: String,
     moment: i64,
+    /// Whether it has no workflow yet: what it lacks is awaited.
+    is_begun: bool,
     errors: usize,
     warnings: usize,
     counts: Vec<Count>,
@@ -190,6 +192,7 @@ fn overview(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 name: visible_line(package.name().unwrap_or("Workflow package")),
                 description: visible_line(said("description")),
                 moment: whole.moment,
+                is_begun: package.is_begun(),
                 errors,
                 warnings: whole.findings.len() - errors,
                 counts: vec![

@@ -93,7 +93,15 @@ pub(super) enum Side<'d> {
     After(&'d GraphDiff),
 }
 
+/// The widest picture that is whole in one of two columns, in pixels.
+const HALF_PAGE: usize = 440;
+
 impl Picture {
+    /// Whether it is whole beside another one on a screen of 1,280 pixels.
+    pub(super) fn fits_beside(&self) -> bool {
+        !self.is_drawn || self.width <= HALF_PAGE
+    }
+
     /// Draws a graph. `href` is where a node leads.
     pub(super) fn of(graph: &Value, label: &str, side: Side<'_>, href: impl Fn(&str) -> Option<String>) -> Self {
         let (nodes, edges) = read(graph);
