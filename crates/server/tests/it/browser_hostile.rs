@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolhost_builder::Files;
 use toolhost_host::Asking;
 use toolhost_server::http::HttpLimits;
-use toolhost_store::AskLimits;
+use toolhost_store::{AskLimits, SessionState};
 use toolhost_testkit::Browser;
 use toolhost_testkit::corpus::{Hostile, hostile};
 use toolhost_testkit::sample::{FLOW, sample};
@@ -141,7 +141,7 @@ async fn nothing_that_an_agent_writes_is_more_than_text_on_any_page() {
         complain(&browser, &mut wrong, &rig, path).await;
     }
     // Of a builder's package, and of sessions, there is none here.
-    let has_none = |path: &str| path.starts_with("builder") || path.starts_with("sessions/");
+    let has_none = |path: &str| path.starts_with("builder") || path.starts_with("sessions/") || path == "deploy/undo";
     for (_, path) in PROJECT_PAGES.iter().filter(|(_, path)| !has_none(path)) {
         complain(&browser, &mut wrong, &rig, &format!("/projects/p0/{path}")).await;
     }
@@ -233,6 +233,24 @@ async fn nothing_in_a_package_is_more_than_text_on_any_page_of_the_builder() {
     let Some(browser) = browser(&rig, "local").await else { return };
     browser.size(WIDTH, HEIGHT).await;
     browser.messages().await;
+    // A change set with such a text, and a talk about it.
+    let person = Visitor::signed_in(&rig, "local").await;
+    let text = &corpus[3].text;
+    let step = form(&[
+        ("workflow", FLOW),
+        ("id", "made"),
+        ("title", text),
+        ("agent", "lead"),
+        ("after", &id(0)),
+        ("label", text),
+        ("next", &id(1)),
+        ("goal", text),
+        ("instructions", text),
+    ]);
+    let staged = person.post("/projects/p0/builder/new/step", &step).await;
+    assert_eq!(staged.header("location"), Some("/projects/p0/builder/changes/cs-1"), "{staged:?}");
+    let goal = form(&[("goal", text), ("profile", "builder")]);
+    assert_eq!(person.post("/projects/p0/sessions/new", &goal).await.status, 303);
     let mut wrong = Vec::new();
     for path in PROJECT_PAGES.iter().map(|(_, path)| *path).filter(|path| path.starts_with("builder")) {
         complain(&browser, &mut wrong, &rig, &format!("/projects/p0/{path}")).await;
@@ -257,6 +275,73 @@ async fn nothing_in_a_package_is_more_than_text_on_any_page_of_the_builder() {
                 .await;
         }
     }
+    wrong.truncate(40);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Turns, calls, messages and ends of a session with these texts in each place that a model, or a tool that it calls, fills.
+fn spoken(texts: &[Hostile]) -> Vec<(String, Value)> {
+    let mut steps = Vec::new();
+    for (number, Hostile { text, .. }) in texts.iter().enumerate() {
+        let call = |call: usize| format!("call_{number}_{call}");
+        let asked = |n: usize, arguments: Value| json!({ "id": call(n), "name": text, "arguments": arguments });
+        let calls = [asked(0, json!({ "json": { "path": text } })), asked(1, json!({ "malformed": text }))];
+        let reply =
+            json!({ "text": text, "calls": calls, "stop": "calls", "usage": { "inputTokens": 1, "outputTokens": 1 } });
+        let came = |ok: bool| json!({ "callId": text, "tool": text, "ok": ok, "code": text, "content": text, "brief": text, "ms": 1 });
+        let diff = format!("{text}\n@@ -1 +1 @@\n-{text}\n+{text}\n");
+        let bad = json!({ "code": text, "findings": text });
+        steps.extend([
+            (format!("turn_{number}"), json!({ "reply": reply, "callIds": [text, text], "ms": 1, "elapsedMs": 1 })),
+            (call(0), came(false)),
+            (
+                call(1),
+                json!({ "callId": "c", "tool": "file.edit", "ok": true, "content": diff, "brief": text, "ms": 1 }),
+            ),
+            (format!("check_{number}"), json!({ "bad": bad })),
+            (format!("say_{number}_0"), json!({ "text": text, "since": text })),
+        ]);
+    }
+    steps.push(("end_0_0".to_owned(), json!({ "code": texts[0].text, "message": texts[0].text })));
+    steps
+}
+
+/// Texts of one session.
+const SPOKEN: usize = 8;
+
+#[tokio::test]
+async fn nothing_that_a_model_says_is_more_than_text_on_any_page_of_its_session() {
+    let corpus = hostile();
+    let rig = rig_with(sample()).await;
+    for (number, texts) in corpus.chunks(SPOKEN).enumerate() {
+        let steps = spoken(texts);
+        let steps: Vec<(&str, Value)> = steps.iter().map(|(name, body)| (&**name, body.clone())).collect();
+        let title = &texts[0].text[..texts[0].text.floor_char_boundary(20_000)];
+        crate::session_pages::session(&rig, &format!("as_{number:016}"), title, &steps, SessionState::Failed).await;
+    }
+    let Some(browser) = browser(&rig, "local").await else { return };
+    browser.size(WIDTH, HEIGHT).await;
+    browser.messages().await;
+    let mut wrong = Vec::new();
+    for (number, texts) in corpus.chunks(SPOKEN).enumerate() {
+        let (project, id) = ("/projects/p0", format!("as_{number:016}"));
+        let session = format!("{project}/sessions/{id}");
+        complain(&browser, &mut wrong, &rig, &session).await;
+        let read = browser.text().await;
+        for Hostile { mark, .. } in texts {
+            if !read.contains(mark.as_str()) {
+                wrong.push(format!("{session}: {mark} cannot be read"));
+            }
+        }
+        let talk = format!("{project}/builder/sessions/{id}");
+        let split = format!("{session}?view=split");
+        let others =
+            ["/trace", "/replay?step=5", "/replay?step=14", "/steps/turn_0", "/steps/call_1_1", "/steps/say_2_0"];
+        for path in others.iter().map(|path| format!("{session}{path}")).chain([talk, split]) {
+            complain(&browser, &mut wrong, &rig, &path).await;
+        }
+    }
+    complain(&browser, &mut wrong, &rig, "/projects/p0/sessions").await;
     wrong.truncate(40);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
