@@ -73,3 +73,24 @@ async fn the_lines_of_each_part_have_the_numbers_of_the_whole_and_a_viewer_has_n
     let page = Browser::signed_in(&rig, "vic").await.get(&path).await.body;
     assert!(page.contains("line 7") && !page.contains("name=\"line\""), "{page}");
 }
+
+#[tokio::test]
+async fn reviews_are_listed_beside_the_artifacts_with_what_became_of_each() {
+    let (rig, token) = asking().await;
+    let browser = Browser::signed_in(&rig, "local").await;
+    let none = browser.get("/projects/p0/plan/artifacts").await.body;
+    assert!(none.contains("Nobody was asked to review a text."), "{none}");
+    let review = |title: &str| json!({ "title": title, "content": "# Plan", "feedback": true });
+    let first = ask(&rig, &token, "review.content", review("The <first> plan")).await;
+    let second = ask(&rig, &token, "review.content", review("The second plan")).await;
+    ask(&rig, &token, "human.ask", json!({ "question": "No review?" })).await;
+    let path = format!("/asks/p0/{first}");
+    let page = browser.get(&path).await.body;
+    let answer = form(&[("digest", digest(&page)), ("part", "1"), ("decision", "feedback"), ("text", "more")]);
+    assert_eq!(browser.post(&path, &answer).await.status, 303);
+    let list = browser.get("/projects/p0/plan/artifacts").await.body;
+    for shown in ["The &#60;first&#62; plan", &format!("href=\"{path}\""), &format!("{first} · feedback, by local")] {
+        assert!(list.contains(shown), "{shown}: {list}");
+    }
+    assert!(list.contains("waits for an answer") && list.contains(&second) && !list.contains("No review?"), "{list}");
+}

@@ -9,8 +9,11 @@ use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
 use toolhost_contract::cursor::number_cursor;
 use toolhost_contract::{ErrorKind, ToolError};
+use toolhost_host::ask_id;
 use toolhost_records::{RecordId, TASK};
+use toolhost_store::AskKind;
 
+use super::asks::ended::in_words;
 use super::calls::{can_edit, listed, text, texts};
 use super::forms::{Field, Shape, choice, filled};
 use super::plan_new::buttons;
@@ -24,6 +27,8 @@ use super::{PLAN, Place, page};
 const ROWS_MAX: usize = 50;
 /// Features that are read to tell which tasks cover the requirements of a page.
 const FEATURES_MAX: usize = 200;
+/// Reviews that are listed beside the artifacts.
+const REVIEWS_MAX: i64 = 20;
 /// What is found of the memory, at most; words of a search; and how much of each find is shown.
 const FINDS_MAX: usize = 50;
 const WORDS_MAX: usize = 50;
@@ -63,8 +68,6 @@ struct PlanPage<'a> {
     membership: &'a Membership,
     path: &'static str,
     title: &'static str,
-    /// What the page says before its lists.
-    hint: String,
     /// Forms that create a record.
     buttons: Vec<(String, &'static str)>,
     /// A filter, sent by GET.
@@ -120,16 +123,7 @@ impl<'a> PlanPage<'a> {
     fn new(visitor: &'a Visitor<'_>, membership: &'a Membership, path: &'static str) -> Self {
         let title = MENU.iter().find(|(known, _)| *known == path).map_or("Plan", |(_, title)| title);
         let place = Place { live: FAMILIES, ..membership.place(visitor, PLAN) };
-        Self {
-            place,
-            membership,
-            path,
-            title,
-            hint: String::new(),
-            buttons: buttons(membership, path),
-            fields: Vec::new(),
-            groups: vec![],
-        }
+        Self { place, membership, path, title, buttons: buttons(membership, path), fields: Vec::new(), groups: vec![] }
     }
 
     fn menu(&self) -> &'static [(&'static str, &'static str)] {
@@ -351,13 +345,31 @@ fn artifacts(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             rows: rows.collect(),
             ..Group::default()
         };
-        let hint = "Who has reviewed a text, and what they said, is kept with the reviews in the inbox.".to_owned();
+        let project = &membership.project;
+        let asks = project.gate.queue().asks().newest_of(project.id, Some(AskKind::Review), REVIEWS_MAX).await?;
+        let rows = asks.asks.iter().map(|ask| {
+            let id = ask_id(ask.number);
+            let ended = in_words(ask);
+            Row {
+                address: membership.address(&id),
+                title: name(&ask.summary),
+                badge: if ended.is_empty() { "waits for an answer".to_owned() } else { String::new() },
+                facts: if ended.is_empty() { id } else { format!("{id} · {ended}") },
+                when: Some(When::of(&visitor, ask.created_at_ms)),
+                ..Row::default()
+            }
+        });
+        let reviews = Group {
+            title: "Reviews of texts, the newest first",
+            empty: "Nobody was asked to review a text.",
+            rows: rows.collect(),
+            ..Group::default()
+        };
         Ok(page(
             StatusCode::OK,
             &PlanPage {
-                hint,
                 fields: filled(vec![of_iteration()], &wanted.query),
-                groups: vec![group],
+                groups: vec![group, reviews],
                 ..PlanPage::new(&visitor, &membership, "plan/artifacts")
             },
         ))
