@@ -279,7 +279,6 @@ async fn each_page_of_a_project_is_sound_in_both_themes_and_widths() {
     let writes = person.get("/projects/p0/audit?tool=file.write").await.body;
     let call = writes.split("/audit/calls/").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
     pages.push(("audit-call", format!("/projects/p0/audit/calls/{call}")));
-    pages.push(("change-undo", "/projects/p0/builder/history/1/undo".to_owned()));
     pages.push(("terminal", "/login/terminal".to_owned()));
     are_sound(&rig, pages).await;
 }
