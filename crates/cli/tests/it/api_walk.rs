@@ -343,6 +343,7 @@ async fn sessions(walk: &mut Walk) {
     walk.get("/sessions").await;
     let steps = walk.get(&format!("/sessions/{id}/steps")).await;
     assert_eq!(steps[0]["seq"], 0, "{steps}");
+    assert_eq!(walk.send("GET", "/sessions/none/steps", Value::Null).await.status, 404);
     let later = walk.get(&format!("/sessions/{id}/steps?after=0&limit=1")).await;
     assert_eq!(later[0]["seq"], 1, "{later}");
     walk.data("POST", &format!("/sessions/{id}/messages"), json!({ "text": "Again?" })).await;

@@ -177,9 +177,9 @@ async fn session(asked: Asked) -> Result<Reply, ToolError> {
 
 async fn steps(asked: Asked) -> Result<Reply, ToolError> {
     let (project, after) = (&asked.principal.project, asked.number("after")?.unwrap_or(-1));
-    data(&told::<_, SessionStep>(
-        project.sessions.steps(project.id, asked.part("session"), after, asked.limit()?).await?,
-    ))
+    // Of a session that is not there, there is no list.
+    let session = project.sessions.get(project.id, asked.part("session")).await?;
+    data(&told::<_, SessionStep>(project.sessions.steps(project.id, &session.id, after, asked.limit()?).await?))
 }
 
 async fn start(mut asked: Asked) -> Result<Reply, ToolError> {

@@ -273,7 +273,12 @@ impl Authenticator {
         if !identity.projects.is_empty() && !identity.projects.contains(key) {
             return Err(Unknown::NoProject);
         }
-        let project = self.projects.open(key).await?.ok_or(Unknown::NoProject)?;
+        // What cannot be opened cannot say whose it is: to others it would tell that it exists.
+        let opened = self.projects.open(key).await.unwrap_or_else(|error| {
+            tracing::warn!(key, ?error, "a project could not be opened");
+            None
+        });
+        let project = opened.ok_or(Unknown::NoProject)?;
         let user_id = project.people.user(&identity.user).await.map_err(ToolError::from)?.ok_or(Unknown::NoProject)?;
         let role = project.people.role(project.id, user_id).await.map_err(ToolError::from)?;
         role.ok_or(Unknown::NoProject)?;

@@ -6,7 +6,7 @@ use toolhost_store::Role;
 use toolhost_testkit::TempWorkspace;
 
 use crate::pages::{Browser, USER_NAME, form};
-use crate::rig::{Rig, house};
+use crate::rig::{BROKEN, Rig, house};
 use crate::working::PackageWork;
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}\u{1b}[2J\u{202e}gpj";
@@ -286,6 +286,23 @@ async fn every_call_that_changed_files_is_found_and_a_deploy_without_a_target_sa
     assert!(found.contains("file.write") && found.contains("file.edit") && !found.contains("ticket.create"), "{found}");
     let deploy = browser.get("/projects/p0/deploy").await.body;
     assert!(deploy.contains("[deploy]") && !deploy.contains("ask the person"), "{deploy}");
+}
+
+#[tokio::test]
+async fn a_project_that_cannot_be_opened_is_answered_as_one_that_is_not_there() {
+    let rig = Rig::one().await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    for page in ["", "/board", "/sessions", "/audit"] {
+        let answers = [BROKEN, "absent"].map(|key| (key, format!("/projects/{key}{page}")));
+        let mut told = Vec::new();
+        for (key, path) in answers {
+            let answer = browser.get(&path).await;
+            told.push((answer.status, answer.body.replace(key, "KEY")));
+        }
+        assert_eq!(told[0].0, 404, "{page}");
+        assert!(told[0].1.contains("You have no such project") && told[0].1.contains("the log"), "{told:?}");
+        assert_eq!(told[0], told[1], "{page}");
+    }
 }
 
 #[tokio::test]

@@ -41,6 +41,9 @@ impl Listener for Tcp {
     }
 }
 
+/// A project that is there and cannot be opened.
+pub(crate) const BROKEN: &str = "broken";
+
 struct Served(Vec<Arc<OpenProject>>);
 
 impl Projects for Served {
@@ -53,7 +56,12 @@ impl Projects for Served {
     }
 
     fn open<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Arc<OpenProject>>, ToolError>> {
-        Box::pin(async move { Ok(self.0.iter().find(|project| project.key == key).cloned()) })
+        Box::pin(async move {
+            if key == BROKEN {
+                return Err(ToolError::internal("the database is no database"));
+            }
+            Ok(self.0.iter().find(|project| project.key == key).cloned())
+        })
     }
 }
 

@@ -74,6 +74,11 @@ impl<'a> Visitor<'a> {
     }
 }
 
+fn nothing() -> ToolError {
+    let error = ToolError::new(ErrorKind::NotFound, "You have no such project.");
+    error.hint("If it is yours, this server could not open it: its operator finds the reason in the log.")
+}
+
 impl Visitor<'_> {
     /// The person, as one who does something with a project on a page.
     pub(super) fn by(&self) -> By<'_> {
@@ -90,7 +95,12 @@ impl Visitor<'_> {
         let mut keys = self.projects.keys().await?;
         keys.sort();
         for key in keys {
-            match self.membership(&key).await {
+            let found = match self.projects.open(&key).await {
+                Ok(Some(project)) => self.member_of(project).await,
+                Ok(None) => continue,
+                Err(error) => Err(error),
+            };
+            match found {
                 Ok(membership) => memberships.push(membership),
                 Err(error) if error.kind == ErrorKind::NotFound => {}
                 Err(error) => {
@@ -102,13 +112,20 @@ impl Visitor<'_> {
         Ok((memberships, is_one_closed))
     }
 
-    /// One project. What does not exist and what is somebody else's are one answer.
+    /// One project. What does not exist, what is somebody else's and what cannot be opened are one answer: a project that cannot be opened
+    /// cannot say whose it is.
     ///
     /// # Errors
     /// If the person has no such project, or it cannot be opened.
     pub(crate) async fn membership(&self, key: &str) -> Result<Membership, ToolError> {
-        let nothing = || ToolError::new(ErrorKind::NotFound, "You have no such project.");
-        let project = self.projects.open(key).await?.ok_or_else(nothing)?;
+        let opened = self.projects.open(key).await.unwrap_or_else(|error| {
+            tracing::warn!(key, ?error, "a project could not be opened");
+            None
+        });
+        self.member_of(opened.ok_or_else(nothing)?).await
+    }
+
+    async fn member_of(&self, project: Arc<OpenProject>) -> Result<Membership, ToolError> {
         let user_id = project.people.user(&self.login.user).await?.ok_or_else(nothing)?;
         let role = project.people.role(project.id, user_id).await?.ok_or_else(nothing)?;
         let approver = project.people.is_approver(project.id, user_id).await?;
