@@ -35,6 +35,8 @@ pub(crate) struct ServerTable {
 struct LimitsTable {
     /// Connections that are open at once; further ones wait to be taken. 4096 if left out.
     connections: Option<Number<1, MILLION>>,
+    /// The same of one address; further ones are closed. A trusted proxy may have all. 2048 if left out.
+    connections_of_address: Option<Number<1, MILLION>>,
     /// The longest head of a request, 8K to 16M; `64K` if left out.
     head: Option<Bytes<{ 8 * KIB }, { 16 << 20 }>>,
     /// How long a client may take for the head of a request; 10 if left out.
@@ -105,6 +107,7 @@ impl ServerTable {
         let (said, usual) = (&self.limits, HttpLimits::default());
         HttpLimits {
             connections: count(said.connections, usual.connections),
+            connections_of_address: count(said.connections_of_address, usual.connections_of_address),
             head_bytes: said.head.map_or(usual.head_bytes, Bytes::get),
             head_timeout: seconds(said.head_seconds, usual.head_timeout),
             body_bytes: said.body.map_or(usual.body_bytes, Bytes::get),
@@ -192,14 +195,14 @@ mod tests {
     }
 
     /// Every limit of the server, one line each, with another value than the usual one.
-    const ALL: &str = "[server.limits]\nconnections = 3\nhead = \"9K\"\nhead_seconds = 4\nbody = \"2M\"\nbody_seconds = 5\n\
+    const ALL: &str = "[server.limits]\nconnections = 3\nconnections_of_address = 2\nhead = \"9K\"\nhead_seconds = 4\nbody = \"2M\"\nbody_seconds = 5\n\
         requests_of_token = 6\nsessions_of_token = 7\nsessions = 8\nsession_idle_seconds = 9\nstreams_of_person = 10\nstreams = 11\n\
         failed_logins = 12\nkeyed_wait_seconds = 13\ndrain_seconds = 14\n";
 
     #[test]
     fn each_limit_of_the_server_can_be_set() {
         let set = format!("{:?}", read(ALL).unwrap().limits());
-        let expected = "HttpLimits { connections: 3, head_bytes: 9216, head_timeout: 4s, body_timeout: 5s, body_bytes: 2097152, \
+        let expected = "HttpLimits { connections: 3, connections_of_address: 2, head_bytes: 9216, head_timeout: 4s, body_timeout: 5s, body_bytes: 2097152, \
             requests_of_token: 6, sessions_of_token: 7, sessions: 8, session_idle: 9s, streams_of_person: 10, streams: 11, \
             failed_logins: 12, keyed_wait: 13s, drain: 14s }";
         assert_eq!(set, expected);

@@ -137,7 +137,7 @@ impl Redactor {
     /// are not seen, such as the colours of `grep`, is one too.
     pub fn spans(&self, text: &str) -> Vec<Range<usize>> {
         let mut found = self.spans_as_written(text);
-        if let Some(bare) = Bare::of(text).filter(|bare| !self.is_clean_as_written(&bare.text)) {
+        for bare in Bare::all_of(text).filter(|bare| !self.is_clean_as_written(&bare.text)) {
             found.extend(self.spans_as_written(&bare.text).into_iter().flat_map(|span| bare.places(text, span)));
         }
         found.sort_by_key(|span| (span.start, span.end));
@@ -322,7 +322,7 @@ impl Redactor {
 
     /// Whether there is nothing to look closer at: true for nearly all text.
     fn is_clean(&self, text: &str) -> bool {
-        self.is_clean_as_written(text) && Bare::of(text).is_none_or(|bare| self.is_clean_as_written(&bare.text))
+        self.is_clean_as_written(text) && Bare::all_of(text).all(|bare| self.is_clean_as_written(&bare.text))
     }
 
     fn is_clean_as_written(&self, text: &str) -> bool {

@@ -55,7 +55,33 @@ fn secrets_are_taken_out_and_the_rest_is_left() {
 #[test]
 fn a_secret_with_unseen_characters_inside_is_taken_out_whole() {
     check("\x1b[01;31m\x1b[Kghp_\x1b[m\x1b[KabcdefGHIJ0123456789xyz end", "\x1b[01;31m\x1b[K[redacted] end");
-    for unseen in ["\0", "\x1b[31m", "\u{200b}", "\u{202e}", "\u{fffd}", "\u{ad}", "\x08", "\x1b"] {
+    for unseen in [
+        "\0",
+        "\x1b[31m",
+        "\u{200b}",
+        "\u{202e}",
+        "\u{fffd}",
+        "\u{ad}",
+        "\x08",
+        "\x1b",
+        "\x1b(B",
+        "\x1b(B\x1b[m",
+        "\x1b]8;;x\x07",
+        "\x1b]0;x\x1b\\",
+        "\u{9b}31m",
+        "\x1bc",
+        "\x1bPx\x1b\\",
+        "\x1b_x\x1b\\",
+        "x\x08",
+        "ÿ",
+        "í\u{a0}",
+        "Ã",
+    ] {
+        // Wherever it stands.
+        for at in 1.."ghp_abcdefGHIJ0123456789xyz".len() {
+            let (begin, end) = "ghp_abcdefGHIJ0123456789xyz".split_at(at);
+            check(&format!("a {begin}{unseen}{end}, b"), "a [redacted], b");
+        }
         check(&format!("a ghp_abcdef{unseen}GHIJ0123456789xyz, b"), "a [redacted], b");
         check(&format!("a hunter2{unseen}hunter2 b{unseen}"), &format!("a [redacted] b{unseen}"));
         check(&format!("https://x:tok{unseen}en77@h"), "https://x:[redacted]@h");
@@ -63,6 +89,8 @@ fn a_secret_with_unseen_characters_inside_is_taken_out_whole() {
     // After a carriage return a line may begin: that there is something is not hidden.
     check("a ghp_abcdef\rGHIJ0123456789xyz b", "a [redacted]\r[redacted] b");
     check("a\r\nghp_abcdefGHIJ0123456789xyz\r\nb", "a\r\n[redacted]\r\nb");
+    // Inside a title of the terminal.
+    check("\x1b]0;ghp_abcdef\0GHIJ0123456789xyz\x07 b", "\x1b]0;[redacted]\x07 b");
     let every_letter = "ghp_abcdefGHIJ0123456789xyz".split("").collect::<Vec<_>>().join("\0");
     check(&every_letter, "\0[redacted]\0");
 }
@@ -666,5 +694,13 @@ fn a_mark_is_not_written_over_a_secret_wherever_else_one_stands() {
     assert!(!masks_secret("token x\n", "token ***\n"), "no secret was there");
     for fine in [format!("Write {REDACTED} for names.\ntoken\n"), before.replace("for names", "for each name")] {
         assert!(!masks_secret(&before, &fine), "{fine}");
+    }
+}
+
+#[test]
+fn texts_of_nothing_but_commands_cost_little() {
+    // Each begins one that never ends; a search to the end of the text for each would take minutes.
+    for begins in ["\x1b]", "\x1b[", "\x1bP0", "x\x08", "\u{9d}", "aÿ", "ghp_\0", "\x1b(("] {
+        check(&begins.repeat(200_000), &begins.repeat(200_000));
     }
 }

@@ -1,8 +1,9 @@
 //! Connections: taking them, and telling each request where it comes from.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::HttpLimits;
+use super::proxies::{TrustedProxies, counted_by};
 
 /// How long a failure to take a connection is waited out: there are too many open files, say.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -32,14 +34,54 @@ pub trait Listener: Send {
     fn accept(&mut self) -> impl Future<Output = std::io::Result<(Self::Stream, IpAddr)>> + Send;
 }
 
-/// Answers connections until it is stopped. Those that are open then can be waited for.
+/// Open connections, by where they come from.
+#[derive(Clone, Default)]
+struct Counts(Arc<Mutex<HashMap<IpAddr, usize>>>);
+
+/// A connection that is counted until it is dropped.
+struct Counted {
+    counts: Counts,
+    address: IpAddr,
+}
+
+impl Counts {
+    /// `None` where the address has that many open.
+    fn count(&self, address: IpAddr, most: usize) -> Option<Counted> {
+        let address = counted_by(address.to_canonical());
+        let mut counts = self.lock();
+        let count = counts.entry(address).or_default();
+        if *count >= most {
+            return None;
+        }
+        *count += 1;
+        Some(Counted { counts: self.clone(), address })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut counts = self.counts.lock();
+        match counts.get_mut(&self.address) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(counts.remove(&self.address)),
+        }
+    }
+}
+
+/// Answers connections until it is stopped. Those that are open then can be waited for. One that is too much for its address is closed
+/// without an answer; behind a trusted proxy are many.
 pub(crate) async fn answer_connections(
     router: &Router,
     mut listener: impl Listener,
-    limits: HttpLimits,
+    (limits, proxies): (HttpLimits, &TrustedProxies),
     stop: &CancellationToken,
 ) -> GracefulShutdown {
     let connections = Arc::new(Semaphore::new(limits.connections));
+    let counts = Counts::default();
     let graceful = GracefulShutdown::new();
     loop {
         let taken = tokio::select! {
@@ -48,7 +90,14 @@ pub(crate) async fn answer_connections(
         };
         match taken {
             Ok((stream, address, permit)) => {
-                serve_connection(stream, address, permit, router.clone(), &graceful, limits);
+                let most =
+                    if proxies.trusts(address.to_canonical()) { usize::MAX } else { limits.connections_of_address };
+                match counts.count(address, most) {
+                    Some(counted) => {
+                        serve_connection(stream, address, (permit, counted), router.clone(), &graceful, limits);
+                    }
+                    None => tracing::debug!(%address, "a connection too much of one address is closed"),
+                }
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be taken");
@@ -70,7 +119,7 @@ async fn take<L: Listener>(
 fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     address: IpAddr,
-    permit: OwnedSemaphorePermit,
+    held: (OwnedSemaphorePermit, Counted),
     router: Router,
     graceful: &GracefulShutdown,
     limits: HttpLimits,
@@ -88,7 +137,7 @@ fn serve_connection(
         if let Err(error) = watched.await {
             tracing::debug!(%error, "a connection ended");
         }
-        drop(permit);
+        drop(held);
     });
 }
 

@@ -83,7 +83,7 @@ pub async fn serve(serving: Serving, listener: impl Listener, stop: Cancellation
     });
     let router = router(&server);
     let sweeping = tokio::spawn(sweep(Arc::clone(&server)));
-    let graceful = answer_connections(&router, listener, limits, &stop).await;
+    let graceful = answer_connections(&router, listener, (limits, &serving.proxies), &stop).await;
     // Streams that go on for ever would keep the server: their listeners come again elsewhere.
     life.cancel();
     if tokio::time::timeout(limits.drain, graceful.shutdown()).await.is_err() {

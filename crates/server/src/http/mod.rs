@@ -84,6 +84,8 @@ pub struct Serving {
 pub struct HttpLimits {
     /// Connections that are open at once; further ones wait to be taken.
     pub connections: usize,
+    /// The same of one address; further ones are closed. A trusted proxy may have all.
+    pub connections_of_address: usize,
     /// Longest head of a request, bytes; at least 8,192, which is the least that the HTTP library reads.
     pub head_bytes: usize,
     /// How long a client may take for the head of a request.
@@ -116,6 +118,7 @@ impl Default for HttpLimits {
     fn default() -> Self {
         Self {
             connections: 4096,
+            connections_of_address: 2048,
             head_bytes: 64 * 1024,
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),

@@ -83,7 +83,7 @@ pub(crate) fn counted_by(address: IpAddr) -> IpAddr {
 }
 
 impl TrustedProxies {
-    fn trusts(&self, address: IpAddr) -> bool {
+    pub(crate) fn trusts(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.has(address))
     }
 

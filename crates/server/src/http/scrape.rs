@@ -12,7 +12,7 @@ use toolhost_contract::{ErrorKind, ToolError};
 
 use super::connections::{Listener, answer_connections};
 use super::visitors::Visitors;
-use super::{Serving, envelope};
+use super::{Serving, TrustedProxies, envelope};
 
 /// The content type of OpenMetrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -38,7 +38,7 @@ pub async fn serve_metrics(serving: Serving, listener: impl Listener, stop: Canc
                 }
             }
         }));
-    let graceful = answer_connections(&router, listener, limits, &stop).await;
+    let graceful = answer_connections(&router, listener, (limits, &TrustedProxies::default()), &stop).await;
     if tokio::time::timeout(limits.drain, graceful.shutdown()).await.is_err() {
         tracing::warn!("a reader of the metrics is still there at the end of the server");
     }

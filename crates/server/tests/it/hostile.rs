@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use toolhost_server::http::HttpLimits;
 use toolhost_testkit::{HttpStream, http, request};
 
@@ -116,5 +117,41 @@ async fn one_token_has_so_many_requests_under_way_and_no_more() {
     drop(streams);
     while rig.send(&token, ASKED, "").await.status != 200 {
         tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn one_address_has_no_more_than_its_connections_and_others_have_theirs() {
+    let limits = HttpLimits { connections_of_address: 2, ..HttpLimits::default() };
+    let rig = Rig::start(vec![house()], limits).await;
+    let connect = async |from: &str| {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(format!("{from}:0").parse().unwrap()).unwrap();
+        socket.connect(rig.address).await.unwrap()
+    };
+    // The answer of a request on the connection, which stays open; nothing, if the server has closed it.
+    let asked = async |stream: &mut tokio::net::TcpStream| {
+        let request = format!("GET /healthz HTTP/1.1\r\nhost: {}\r\n\r\n", rig.address);
+        let mut answer = vec![0; 4096];
+        if stream.write_all(request.as_bytes()).await.is_err() {
+            return 0;
+        }
+        stream.read(&mut answer).await.unwrap_or(0)
+    };
+    let (mut first, mut second) = (connect("127.0.0.1").await, connect("127.0.0.1").await);
+    assert!(asked(&mut first).await > 0 && asked(&mut second).await > 0);
+    let mut third = connect("127.0.0.1").await;
+    assert_eq!(asked(&mut third).await, 0, "one too much is closed");
+    let mut other = connect("127.0.0.2").await;
+    assert!(asked(&mut other).await > 0, "another address has its own");
+    assert!(asked(&mut first).await > 0, "those that are open stay");
+    // What has ended makes room; the server may hear of it a moment later.
+    drop(second);
+    loop {
+        let mut next = connect("127.0.0.1").await;
+        if asked(&mut next).await > 0 {
+            break;
+        }
+        tokio::task::yield_now().await;
     }
 }
