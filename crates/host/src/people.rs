@@ -86,10 +86,17 @@ impl<'a> CallPeople<'a> {
             Wanted::PassOrEdit | Wanted::PassEditOrFeedback => AskKind::Review,
             Wanted::YesOrNo | Wanted::Text => AskKind::Question,
         };
+        // Members who do not answer are shown no secret; those who answer are shown all of it apart.
+        let redactor = &self.state.config.redactor;
+        let masked = redactor.spans(&question.title).len();
+        let mut title = question.title.clone();
+        redactor.redact(&mut title);
         let shown = Shown {
             kind,
-            title: question.title.clone(),
-            summary: question.title.clone(),
+            summary: title.clone(),
+            title,
+            masked,
+            unmasked: if masked > 0 { question.title.clone() } else { String::new() },
             detail: question.text.clone(),
             wanted: Some(question.wanted),
             choices: question.choices.clone(),

@@ -151,7 +151,7 @@ fn command(c: char, rest: &str, way: Way) -> usize {
         ']' | 'P' | 'X' | '^' | '_' => {
             // Any other control character breaks it off. So each is looked at once, however many begin one.
             let Some(ends) = rest.find(char::is_control) else { return begun };
-            match rest[ends..].as_bytes() {
+            match &rest.as_bytes()[ends..] {
                 [0x07, ..] => begun + ends + 1,
                 [0x1b, b'\\', ..] | [0xc2, 0x9c, ..] => begun + ends + 2,
                 _ => begun,

@@ -241,7 +241,15 @@ impl Authenticator {
     async fn of_token(&self, secret: &Secret, hash: &str) -> Result<(Grant, Arc<OpenProject>), Unknown> {
         let keys = self.projects.keys().await?;
         for key in keys.iter().filter(|key| place_of(key) == secret.place()) {
-            let Some(project) = self.projects.open(key).await? else { continue };
+            // The prefix of a token may be made up: what cannot be opened is not to be told from what is not there.
+            let project = match self.projects.open(key).await {
+                Ok(Some(project)) => project,
+                Ok(None) => continue,
+                Err(error) => {
+                    tracing::warn!(key, ?error, "a project could not be opened, so its tokens cannot be checked");
+                    continue;
+                }
+            };
             let valid = project.tokens.valid(hash).await.map_err(ToolError::from)?;
             let Some(token) = valid.filter(|token| token.project_id == project.id) else { continue };
             if let Err(error) = project.tokens.used(&token).await {

@@ -121,6 +121,7 @@ async fn one_token_has_so_many_requests_under_way_and_no_more() {
 }
 
 #[tokio::test]
+#[expect(clippy::disallowed_types, reason = "a client that comes from another address of this machine")]
 async fn one_address_has_no_more_than_its_connections_and_others_have_theirs() {
     let limits = HttpLimits { connections_of_address: 2, ..HttpLimits::default() };
     let rig = Rig::start(vec![house()], limits).await;

@@ -571,7 +571,31 @@ async fn a_long_effect_has_parts_and_its_yes_stands_at_the_end_of_the_last() {
     }
     assert_eq!(seen, 4500);
     let digest = digest(&browser.get(&path).await);
-    assert_eq!(browser.post(&path, &form(&[("decision", "allow"), ("digest", &digest)])).await.status, 303);
+    for part in ["1", "2", "x", "4"] {
+        let early = browser.post(&path, &form(&[("decision", "allow"), ("digest", &digest), ("part", part)])).await;
+        assert!(early.status == 400 && early.body.contains("All 3 parts have to be looked at"), "{part}: {early:?}");
+    }
+    let last = form(&[("decision", "allow"), ("digest", &digest), ("part", "3")]);
+    assert_eq!(browser.post(&path, &last).await.status, 303);
+}
+
+#[tokio::test]
+async fn a_secret_in_a_question_is_shown_to_those_who_answer_alone() {
+    let (rig, token) = crate::browser::asking().await;
+    let secret = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+    let ask = crate::browser::ask(&rig, &token, "human.ask", json!({ "question": format!("Use {secret}?") })).await;
+    let people = rig.houses[0].store.people();
+    let vera = people.add_user("vera").await.unwrap();
+    people.set_role(rig.houses[0].project.id, vera, Role::Viewer).await.unwrap();
+    let (viewer, owner) = (Browser::signed_in(&rig, "vera").await, Browser::signed_in(&rig, USER_NAME).await);
+    let path = format!("/asks/p0/{ask}");
+    for page in ["/", &path, "/search?q=Use"] {
+        let shown = viewer.get(page).await.body;
+        assert!(shown.contains("Use [redacted]?") && !shown.contains(secret), "{page}: {shown}");
+        assert!(page == path || !owner.get(page).await.body.contains(secret), "{page}");
+    }
+    let whole = owner.get(&path).await.body;
+    assert!(whole.contains("<h1>Use [redacted]?</h1>") && whole.contains(secret), "{whole}");
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! The board, single records and the plan: what is shown, what people change, and that nothing is markup.
 
 use serde_json::{Value, json};
+use toolhost_records::{RecordId, Records};
 use toolhost_server::http::HttpLimits;
-use toolhost_store::Role;
+use toolhost_store::{Role, Who};
 
 use crate::pages::{Browser, USER_NAME, form};
 use crate::rig::{Rig, house};
@@ -211,6 +212,43 @@ async fn what_stands_in_the_plan_is_changed_by_a_form_and_features_are_listed() 
     assert_eq!(read("REQ-001").await["description"], "");
     for (id, status) in [("CMT-001", 404), ("REQ-999", 404)] {
         assert_eq!(browser.get(&format!("{}/edit", record(id))).await.status, status, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_form_writes_over_nothing_that_it_has_not_shown() {
+    let rig = Rig::one().await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let secret = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+    let text = format!("with {secret} in it");
+    of_each_kind(&rig).await;
+    made(&rig, "requirement.update", json!({ "id": "REQ-001", "description": text })).await;
+    made(&rig, "ticket.create", json!({ "title": "One", "description": text })).await;
+    // As the database keeps it.
+    let house = &rig.houses[0];
+    let who = Who { project_id: house.project.id, user_id: 1, name: USER_NAME.to_owned(), call_id: "test".to_owned() };
+    let desk = Records::new(house.store.database()).desk(who).unwrap();
+    for (id, version) in [("REQ-001", "2"), ("TKT-001", "1")] {
+        let edit = format!("{}/edit", record(id));
+        let page = browser.get(&edit).await.body;
+        assert!(page.contains("with [redacted] in it</textarea>"), "{page}");
+        // A version that says nothing is none.
+        for wrong in ["", "x", "null", "2.0", "99999999999999999999"] {
+            let sent = browser.post(&edit, &form(&[("version", wrong), ("title", "Written over")])).await;
+            assert!(sent.status == 409 && sent.body.contains("value=\"Written over\""), "{wrong}: {sent:?}");
+        }
+        assert_eq!(browser.post(&edit, &form(&[("title", "Written over")])).await.status, 409);
+        let none = browser.post(&edit, &form(&[("version", version), ("role", "x")])).await;
+        assert!(none.status == 400 && none.body.contains("Nothing is different"), "{none:?}");
+        let masked = [("version", version), ("title", "Two"), ("description", "now [redacted] here")];
+        let masked = browser.post(&edit, &form(&masked)).await;
+        assert!(masked.status == 400 && masked.body.contains("A secret of it is masked here"), "{masked:?}");
+        // What is sent as it was shown stays as it is kept.
+        let sent = [("version", version), ("title", "Two"), ("description", "with [redacted] in it")];
+        assert_eq!(browser.post(&edit, &form(&sent)).await.status, 303, "{id}");
+        assert!(browser.get(&record(id)).await.body.contains("<h1>Two</h1>"), "{id}");
+        let kept = desk.get_any(RecordId::parse(id).unwrap()).await.unwrap();
+        assert!(format!("{kept:?}").contains(&text), "{id}: {kept:?}");
     }
 }
 

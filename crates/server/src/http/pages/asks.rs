@@ -677,6 +677,12 @@ pub(super) async fn answer<'f>(
         return Err(ToolError::new(ErrorKind::Validation, "Say why not: the agent reads it"));
     }
     let answer = shown.answer(word, Some(text))?;
+    let unmasked = if membership.approver { &*shown.unmasked } else { "" };
+    let parts = Parts::of(&shown.detail, unmasked).parts.len();
+    if answer.agrees() && parts > 1 && field("part").parse() != Ok(parts) {
+        let message = format!("All {parts} parts have to be looked at first: a yes is said on the last one");
+        return Err(ToolError::new(ErrorKind::Validation, message));
+    }
     membership.project.gate.edit_rules().check(shown, &answer).await?;
     if answer.agrees() && asks_always(membership, &ask.tool) {
         visitor.need_recent("Only a person may allow this, each time anew, and you signed in a while ago")?;

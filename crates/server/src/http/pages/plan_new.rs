@@ -1,6 +1,6 @@
 //! The forms that create and change records of the plan, by the tools that agents do it with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -12,7 +12,7 @@ use super::calls::{Called, can_edit, complain_about, text};
 use super::done::Done;
 use super::failure::sentence;
 use super::forms::{Field, Shape, choice, complain, filled};
-use super::record::{EditPage, address, edit_work, fill_from, read};
+use super::record::{Changed, EditPage, address, edit_work, fill_from, read};
 use super::route::{Made, Route, Wanted};
 use super::visitor::{Membership, Visitor};
 use super::{PLAN, page, see, see_done};
@@ -228,9 +228,15 @@ async fn change(visitor: &Visitor<'_>, wanted: &Wanted, id: RecordId) -> Result<
         let version = found["version"].to_string();
         return Ok(page(StatusCode::OK, &edit(fill_from(fields(), &found), version, None)));
     };
-    let mut fields = filled(fields(), form);
     let version = form.get("version").cloned().unwrap_or_default();
-    let Some(mut arguments) = arguments(&mut fields, Some(form)) else {
+    let found = Value::Object(read(visitor, &membership, id).await?);
+    let Changed { mut fields, names, error } = Changed::of(fields(), form, &found);
+    if let Some(error) = error {
+        let is_beside = fields.iter().any(|field| field.error.is_some());
+        let above = (!is_beside).then(|| sentence(&error));
+        return Ok(page(envelope::status(&error), &edit(fields, version, above)));
+    }
+    let Some(mut arguments) = arguments(&mut fields, Some(&names)) else {
         return Ok(page(StatusCode::BAD_REQUEST, &edit(fields, version, None)));
     };
     arguments["id"] = id.to_string().into();
@@ -257,12 +263,12 @@ fn made_at(membership: &Membership, kind: &Kind, record: &Value) -> String {
         .map_or_else(|| membership.path(kind.list), |id| address(membership, &id))
 }
 
-/// What the form asks for; of a record that is there (`changed`), of the fields that were sent. `None`: something is wrong with it, which
+/// What the form asks for; of a record that is there, of the fields that are `changed`. `None`: something is wrong with it, which
 /// stands beside its fields.
-fn arguments(fields: &mut [Field], changed: Option<&BTreeMap<String, String>>) -> Option<Value> {
+fn arguments(fields: &mut [Field], changed: Option<&BTreeSet<&'static str>>) -> Option<Value> {
     let (mut arguments, mut wrong) = (json!({}), BTreeMap::new());
     let is_new = changed.is_none();
-    let sent = fields.iter().filter(|field| changed.is_none_or(|form| form.contains_key(field.name)));
+    let sent = fields.iter().filter(|field| changed.is_none_or(|names| names.contains(field.name)));
     for field in sent {
         let value = field.value.trim();
         if LISTS.contains(&field.name) {

@@ -1,7 +1,7 @@
 //! One record of any kind: its fields, what is said about it, what refers to it, and what it was; and the forms for tickets and tasks.
 
 mod edit;
-pub(super) use edit::{EditPage, edit_work, fill_from};
+pub(super) use edit::{Changed, EditPage, edit_work, fill_from};
 
 use std::collections::BTreeMap;
 

@@ -1,12 +1,12 @@
 //! The forms that create and change tickets and tasks, by the tools that agents do it with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
-use toolhost_contract::{ErrorKind, ToolError};
+use toolhost_contract::{ErrorKind, REDACTED, ToolError};
 use toolhost_records::{Kind, RecordId};
 
 use super::super::calls::{Called, can_edit, complain_about, text, texts};
@@ -107,6 +107,47 @@ pub(in super::super) fn fill_from(mut fields: Vec<Field>, record: &Value) -> Vec
     fields
 }
 
+/// What a form of a record that is there changes: its fields with what was typed, of which only these differ from what the record shows.
+pub(in super::super) struct Changed {
+    pub(in super::super) fields: Vec<Field>,
+    pub(in super::super) names: BTreeSet<&'static str>,
+    /// What is wrong with the form as a whole, or with its fields.
+    pub(in super::super) error: Option<ToolError>,
+}
+
+impl Changed {
+    /// `found`: the record as it is now. A field that was sent as it is shown stays as it is kept: a secret in it is masked here.
+    pub(in super::super) fn of(fields: Vec<Field>, form: &BTreeMap<String, String>, found: &Value) -> Self {
+        let blank = fields.iter().map(|field| Field::new(field.name, field.label, Shape::Line)).collect();
+        let shown = fill_from(blank, found);
+        let mut fields = filled(fields, form);
+        let (mut names, mut error) = (BTreeSet::new(), None);
+        for (field, shown) in fields.iter_mut().zip(&shown) {
+            if !form.contains_key(field.name) || field.value.trim() == shown.value.trim() {
+                continue;
+            }
+            if field.value.contains(REDACTED) {
+                let why = "A secret of it is masked here: leave the field as it was, or write all of it anew.";
+                field.error = Some(why.to_owned());
+                error =
+                    Some(ToolError::new(ErrorKind::Validation, "A masked secret would take the place of the secret"));
+            }
+            names.insert(field.name);
+        }
+        let version = form.get("version").and_then(|version| version.trim().parse::<i64>().ok());
+        if version.is_none() || version != found["version"].as_i64() {
+            let other = ToolError::new(
+                ErrorKind::Conflict,
+                "The record is another by now than the one this form was opened on",
+            );
+            error = Some(other.hint("Nothing was changed. Open the form again, and make your change there."));
+        } else if names.is_empty() {
+            error = Some(ToolError::new(ErrorKind::Validation, "Nothing is different"));
+        }
+        Self { fields, names, error }
+    }
+}
+
 async fn answer(visitor: &Visitor<'_>, wanted: &Wanted, about: About) -> Result<Response<Body>, ToolError> {
     let membership = visitor.membership(wanted.part("project")).await?;
     if !can_edit(&membership) {
@@ -122,11 +163,21 @@ async fn answer(visitor: &Visitor<'_>, wanted: &Wanted, about: About) -> Result<
         let (fields, version) = (fill_from(fields(about.kind), &record), record["version"].to_string());
         return Ok(shown(visitor, &membership, &about, StatusCode::OK, (fields, version), None));
     };
-    let mut fields = filled(fields(about.kind), form);
     let version = form.get("version").cloned().unwrap_or_default();
-    if form.get("title").is_none_or(|title| title.trim().is_empty()) {
+    let mut fields = filled(fields(about.kind), form);
+    if form.get("title").map_or(about.id.is_none(), |title| title.trim().is_empty()) {
         complain(&mut fields, "title", "Give it a title.");
         return Ok(shown(visitor, &membership, &about, StatusCode::BAD_REQUEST, (fields, version), None));
+    }
+    if let Some(id) = about.id {
+        let found = Value::Object(read(visitor, &membership, id).await?);
+        let changed = Changed::of(self::fields(about.kind), form, &found);
+        if let Some(error) = changed.error {
+            let (status, fields) = (envelope::status(&error), changed.fields);
+            let error = fields.iter().all(|field| field.error.is_none()).then(|| sentence(&error));
+            return Ok(shown(visitor, &membership, &about, status, (fields, version), error));
+        }
+        fields.retain(|field| changed.names.contains(field.name));
     }
     let (tool, arguments) = call(&about, form, &fields);
     match visitor.call(&membership, tool, arguments).await {
