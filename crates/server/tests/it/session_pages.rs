@@ -238,11 +238,21 @@ async fn a_call_that_was_asked_about_leads_to_its_ask_and_says_who_answered() {
         let (asks, uses) = (request(), request());
         let ids = [asks.id.to_string(), uses.id.to_string()];
         let ask = house.run(asks).await.data["approvalId"].as_str().unwrap().to_owned();
-        let steps: Vec<_> = [turn(0, "x", &ids[0]), turn(1, "y", &ids[1]), turn(2, "z", "never asked")].concat();
+        let mut steps: Vec<_> = [turn(0, "x", &ids[0]), turn(1, "y", &ids[1]), turn(2, "z", "never asked")].concat();
+        // A call that waits for the answer, and one that has not ended.
+        let mut waits = turn(3, "w", "waited");
+        waits[0].1["reply"]["calls"][0]["arguments"] = json!({ "json": { "approvalId": ask } });
+        let mut unended = turn(4, "v", &ids[0]).swap_remove(0);
+        unended.1["callIds"] = json!([ids[0]]);
+        steps.extend(waits);
+        steps.push(unended);
         session(&rig, ID, "goal", &borrowed(&steps), SessionState::Paused).await;
         let (page, link) = (format!("/projects/p0/sessions/{ID}"), format!("href=\"/asks/p0/{ask}\">{ask}</a>: "));
         let open = browser.get(&page).await.body;
-        assert_eq!(open.matches(&format!("{link}waits for an answer")).count(), 1, "{open}");
+        assert_eq!(open.matches(&format!("{link}waits for an answer")).count(), 3, "{open}");
+        let unended = open.split("These calls have not ended").nth(1).unwrap().split("</ul>").next().unwrap();
+        assert!(unended.contains("Edit a file: a.txt") && unended.contains(&link), "{unended}");
+        assert!(open.contains(&format!("href=\"/projects/p0/audit/calls/{}\">In the audit", ids[1])), "{open}");
         let shown = browser.get(&format!("/asks/p0/{ask}")).await.body;
         let answer = form(&[
             ("decision", "allow"),
@@ -257,10 +267,13 @@ async fn a_call_that_was_asked_about_leads_to_its_ask_and_says_who_answered() {
         assert!(outcome.ok && outcome.data.get("approvalId").is_none(), "{outcome:?}");
         house.rows().await;
         // The replay shows the last few steps.
-        for (path, count) in [(page.clone(), 2), (format!("{page}/replay?step=99"), 1)] {
+        for (path, count) in [(page.clone(), 4), (format!("{page}/replay?step=99"), 2)] {
             let used = browser.get(&path).await.body;
             assert_eq!(used.matches(&format!("{link}allow, by local<")).count(), count, "{path}: {used}");
         }
+        let call = browser.get(&format!("/projects/p0/audit/calls/{}", ids[0])).await.body;
+        assert!(call.contains(&format!("href=\"/asks/p0/{ask}\">{ask}</a>")), "{call}");
+        assert!(call.contains("<dt>Session</dt>") && call.contains("/files/undo/"), "{call}");
     }
 }
 

@@ -8,6 +8,7 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
 use serde_json::Value;
 use toolhost_contract::{ToolError, visible_json, visible_line};
+use toolhost_host::{ask_id, ask_number};
 use toolhost_store::{ExportEnd, Filter, Reader, Row};
 
 use super::super::told;
@@ -77,8 +78,10 @@ struct CallPage<'a> {
     id: String,
     tool: String,
     session: Option<(String, String)>,
+    /// What people were asked about it: addresses and ids.
+    asks: Vec<(String, String)>,
     rows: Vec<Line>,
-    /// Where its changes of files can be put back.
+    /// Where its changes of files can be put back; empty for what a person did with no file.
     undo: String,
     /// The rows as the audit holds them.
     bodies: Vec<String>,
@@ -341,17 +344,29 @@ fn one_call(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             let error = ToolError::new(toolhost_contract::ErrorKind::NotFound, "There is no such call in the audit.");
             return Err(error);
         };
-        let session = first.content().get("sessionId").and_then(Value::as_str).map(|session| {
-            (visible_line(session), format!("{}?session={}", membership.path(SECTION), super::encoded(session)))
+        // A decision about a call has no session; the call itself has.
+        let session = found.iter().find_map(|row| Some(row.content().get("sessionId")?.as_str()?.to_owned()));
+        let session = session.map(|session| {
+            (visible_line(&session), format!("{}?session={}", membership.path(SECTION), super::encoded(&session)))
         });
+        let mut asks: Vec<String> = found
+            .iter()
+            .filter_map(|row| ask_number(row.content().pointer("/decision/ask")?.as_str()?))
+            .map(ask_id)
+            .collect();
+        asks.sort();
+        asks.dedup();
+        let asks = asks.into_iter().map(|ask| (membership.address(&ask), ask)).collect();
         let names = names(&membership).await?;
         let rows = found.iter().map(|row| Line::of(row, &visitor, &membership, &names)).collect();
         let pretty = |row: &Row| serde_json::to_string_pretty(&row.exported()).unwrap_or_default();
         let bodies = found.iter().map(|row| visible_json(&pretty(row))).collect();
         let (place, address) = (membership.audit_place(&visitor), membership.path(SECTION));
-        let undo = membership.path(&format!("files/undo/{}", super::encoded(id)));
+        let is_of_tool = membership.project.gate.registry().get(&first.tool).is_some();
+        let undo = is_of_tool.then(|| membership.path(&format!("files/undo/{}", super::encoded(id))));
+        let undo = undo.unwrap_or_default();
         let (id, tool) = (visible_line(id), visible_line(&first.tool));
-        Ok(page(StatusCode::OK, &CallPage { place, address, id, tool, session, rows, undo, bodies }))
+        Ok(page(StatusCode::OK, &CallPage { place, address, id, tool, session, asks, rows, undo, bodies }))
     })
 }
 

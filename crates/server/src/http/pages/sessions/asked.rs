@@ -12,6 +12,7 @@ use crate::http::pages::asks::ended::in_words;
 use crate::http::pages::visitor::Membership;
 
 /// An ask that a call was held by.
+#[derive(Clone)]
 pub(super) struct Asked {
     pub(super) address: String,
     pub(super) id: String,
@@ -36,8 +37,13 @@ pub(super) async fn asks_of(membership: &Membership, calls: &[String]) -> Result
     }
     let mut found = BTreeMap::new();
     for (call, number) in numbers {
-        let ask = project.gate.queue().asks().summary(project.id, number).await?;
-        found.extend(ask.map(|ask| (call, Asked::of(membership, &ask))));
+        found.extend(ask_of(membership, number).await?.map(|ask| (call, ask)));
     }
     Ok(found)
+}
+
+pub(super) async fn ask_of(membership: &Membership, number: i64) -> Result<Option<Asked>, ToolError> {
+    let project = &membership.project;
+    let ask = project.gate.queue().asks().summary(project.id, number).await?;
+    Ok(ask.map(|ask| Asked::of(membership, &ask)))
 }

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use toolhost_contract::{ToolError, visible_json};
-use toolhost_host::Registry;
+use toolhost_host::{Registry, ask_number};
 use toolhost_store::StepRow;
 
-use super::asked::{Asked, asks_of};
+use super::asked::{Asked, ask_of, asks_of};
 use crate::http::pages::split::Split;
-use crate::http::pages::text::{Shown, When, count, dollars, duration, name};
+use crate::http::pages::text::{Shown, When, count, dollars, duration, encoded, name};
 use crate::http::pages::visitor::{Membership, Visitor};
 
 /// Most of a message on the page; the rest is on the page of its step.
@@ -45,7 +45,17 @@ pub(super) struct Item {
     /// The ask that a call was held by.
     pub(super) ask: Option<Asked>,
     /// Calls of a turn that are not among the steps of this page.
-    pub(super) calls: Vec<String>,
+    pub(super) calls: Vec<Unended>,
+    /// Where the audit has the call.
+    pub(super) audit: String,
+}
+
+/// A call that has not ended, or whose end is on another page.
+pub(super) struct Unended {
+    /// `Run a command: make test`
+    pub(super) told: String,
+    id: String,
+    pub(super) ask: Option<Asked>,
 }
 
 impl Item {
@@ -64,6 +74,7 @@ impl Item {
             asked: Shown::default(),
             ask: None,
             calls: Vec::new(),
+            audit: String::new(),
         }
     }
 }
@@ -111,17 +122,35 @@ pub(super) fn items(visitor: &Visitor<'_>, registry: &Registry, rows: &[StepRow]
     rows.iter().filter_map(|row| item((visitor, registry), row, &asked, &ended)).collect()
 }
 
-/// Says beside each call which ask held it.
+/// Says beside each call which ask held it, or which one it waits for, and where the audit has it.
 pub(super) async fn tell_asks(membership: &Membership, rows: &[StepRow], items: &mut [Item]) -> Result<(), ToolError> {
-    let calls = rows.iter().filter(|row| kind_of(&row.step).0 == "call");
-    let ids: BTreeMap<&str, &str> = calls.map(|row| (&*row.step, text(&row.body, "callId"))).collect();
-    let wanted: Vec<String> = ids.values().map(|id| (*id).to_owned()).collect();
-    let mut asks = asks_of(membership, &wanted).await?;
+    let calls = || rows.iter().filter(|row| kind_of(&row.step).0 == "call");
+    let ids: BTreeMap<&str, &str> = calls().map(|row| (&*row.step, text(&row.body, "callId"))).collect();
+    let unended = items.iter().flat_map(|item| &item.calls).map(|call| call.id.clone());
+    let wanted: Vec<String> = ids.values().map(|id| (*id).to_owned()).chain(unended).collect();
+    let asks = asks_of(membership, &wanted).await?;
+    let turns = rows.iter().filter(|row| kind_of(&row.step).0 == "turn");
+    let waits: BTreeMap<&str, i64> = turns
+        .flat_map(|row| calls_of(&row.body))
+        .filter_map(|(step, _, given)| Some((step, ask_number(given.pointer(ASK_OF_WAIT)?.as_str()?)?)))
+        .collect();
     for item in items {
-        item.ask = ids.get(&*item.step).and_then(|id| asks.remove(*id));
+        if let Some(id) = ids.get(&*item.step) {
+            item.audit = membership.path(&format!("audit/calls/{}", encoded(id)));
+            item.ask = asks.get(*id).cloned();
+        }
+        if let (None, Some(number)) = (&item.ask, waits.get(&*item.step)) {
+            item.ask = ask_of(membership, *number).await?;
+        }
+        for call in &mut item.calls {
+            call.ask = asks.get(&call.id).cloned();
+        }
     }
     Ok(())
 }
+
+/// Where the arguments of a call that waits for an answer name the ask.
+const ASK_OF_WAIT: &str = "/json/approvalId";
 
 fn item(
     (visitor, registry): (&Visitor<'_>, &Registry),
@@ -136,11 +165,17 @@ fn item(
         "say" => Item { text: said(text(&row.body, "text")), ..Item::new(visitor, row, "person", "Message") },
         "turn" => {
             let reply = text(&row.body["reply"], "text");
-            let missing = calls_of(&row.body).filter(|(step, _, _)| !ended.contains(step));
+            let ids = row.body.get("callIds").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            let missing = calls_of(&row.body).enumerate().filter(|(_, (step, _, _))| !ended.contains(step));
+            let missing = missing.map(|(number, (_, tool, arguments))| Unended {
+                told: told_call(registry, tool, arguments),
+                id: ids.get(number).and_then(Value::as_str).unwrap_or_default().to_owned(),
+                ask: None,
+            });
             Item {
                 text: said(reply),
                 sentence: turn_sentence(&row.body),
-                calls: missing.map(|(_, tool, _)| name(tool)).collect(),
+                calls: missing.collect(),
                 ..Item::new(visitor, row, "agent", format!("Agent, turn {}", u64::from(turn) + 1))
             }
         }
@@ -149,12 +184,7 @@ fn item(
             let is_bad = has_failed || row.body.get("ok").and_then(Value::as_bool) == Some(false);
             let arguments = asked.get(&*row.step).copied();
             let tool = text(&row.body, "tool");
-            let told = registry.told_call(tool, arguments.and_then(|given| given.get("json")).unwrap_or(&Value::Null));
-            let who = match told {
-                Some((title, on)) if on.is_empty() => title,
-                Some((title, on)) => format!("{title}: {on}"),
-                None => name(tool),
-            };
+            let who = told_call(registry, tool, arguments.unwrap_or(&Value::Null));
             let arguments = arguments.map(arguments_text).unwrap_or_default();
             Item {
                 sentence: call_sentence(&row.body),
@@ -182,6 +212,15 @@ fn item(
     })
 }
 
+/// What a call does, as people say it. `arguments`: as the journal keeps them.
+fn told_call(registry: &Registry, tool: &str, arguments: &Value) -> String {
+    match registry.told_call(tool, arguments.get("json").unwrap_or(&Value::Null)) {
+        Some((title, on)) if on.is_empty() => title,
+        Some((title, on)) => format!("{title}: {on}"),
+        None => name(tool),
+    }
+}
+
 fn turn_sentence(turn: &Value) -> String {
     let usage = &turn["reply"]["usage"];
     let mut parts = vec![duration(number(turn, "ms"))];
@@ -203,6 +242,8 @@ fn call_sentence(call: &Value) -> String {
             _ => format!("Answered after {took}"),
         },
         (_, "") => format!("Failed after {took}"),
+        // Most messages end in the code.
+        (_, code) if text(call, "brief").contains(code) => format!("Failed after {took}"),
         (_, code) => format!("Failed after {took} ({})", name(code)),
     };
     match text(call, "brief") {
@@ -250,6 +291,8 @@ mod tests {
         let told = |call: Value| call_sentence(&call);
         assert_eq!(told(json!({ "ok": true, "ms": 1200, "brief": "edited a" })), "Answered after 1.2 s: edited a");
         assert_eq!(told(json!({ "ok": false, "ms": 3, "code": "DENIED" })), "Failed after 3 ms (DENIED)");
+        let denied = json!({ "ok": false, "ms": 3, "code": "DENIED", "brief": "no (DENIED)" });
+        assert_eq!(told(denied), "Failed after 3 ms: no (DENIED)");
         assert_eq!(told(json!({})), "Failed after 0 ms");
         assert_eq!(told(json!({ "ok": true, "ms": 3, "exitCode": 1 })), "Exit code 1 after 3 ms");
         assert_eq!(told(json!({ "ok": true, "ms": 3, "exitCode": 0 })), "Answered after 3 ms");
