@@ -558,5 +558,10 @@ async fn each_kind_of_the_plan_is_created_by_a_form() {
     assert!(refused.status == 400 && refused.body.contains("Typed &#60;here&#62;"), "{refused:?}");
     let beside = refused.body.split("id=\"deadline-error\">").nth(1).and_then(|rest| rest.split('<').next());
     assert_eq!(beside, Some("This is not written as it has to be: see below."), "{refused:?}");
+    for (day, status) in [("2026-02-30", 400), ("2026-13-01", 400), ("2028-02-29", 303)] {
+        let sent = browser.post("/projects/p0/plan/new/milestone", &form(&[("name", "Day"), ("deadline", day)])).await;
+        let beside = sent.body.contains(&format!("id=\"deadline-error\">`deadline`: the calendar has no {day}"));
+        assert_eq!((sent.status, beside), (status, status == 400), "{day}: {sent:?}");
+    }
     assert_eq!(browser.get("/projects/p0/plan/new/nothing").await.status, 404);
 }

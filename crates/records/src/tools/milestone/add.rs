@@ -48,6 +48,7 @@ impl RecordTool for Add {
     }
 
     async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        super::check_day(input.deadline.as_deref())?;
         let iteration = input.within.number(desk).await?;
         let content = Milestone {
             name: input.name,

@@ -53,6 +53,7 @@ impl RecordTool for Update {
     }
 
     async fn run(&self, _: &Ctx<'_>, desk: &ProjectRecords, input: Input) -> Result<Self::Output, ToolError> {
+        super::check_day(input.deadline.as_deref())?;
         let saved = desk.update::<Milestone>(&input.id, &input.edit, |content| {
             set(&mut content.name, input.name);
             set(&mut content.features, input.features);
