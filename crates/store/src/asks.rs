@@ -229,6 +229,18 @@ impl Asks {
         rows.iter().map(|row| summary(row, now)).collect()
     }
 
+    /// What a session was answered, and no call of it has used, the oldest first.
+    pub async fn answered_of_session(&self, project: i64, session: &str, limit: i64) -> Result<Vec<AskSummary>> {
+        let text = format!(
+            "SELECT {} FROM ask WHERE project_id = $1 AND state = 'answered' AND expires_at_ms > $2 AND session_id = $3
+             ORDER BY number LIMIT $4",
+            self.summary_columns()
+        );
+        let now = self.clock.unix_ms();
+        let rows = sql_of(text).bind(project).bind(now).bind(session).bind(limit).read(&self.db).await?;
+        rows.iter().map(|row| summary(row, now)).collect()
+    }
+
     /// The numbers of all that can still be answered, the oldest first.
     pub async fn open_numbers(&self, project: i64) -> Result<Vec<i64>> {
         let text = "SELECT number FROM ask WHERE project_id = $1 AND state = 'open' AND expires_at_ms > $2

@@ -12,7 +12,7 @@ use toolhost_agent::{BegunRun, Catalog, ObservedModel, ToolHost};
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_contract::workspace::{Access, Fence, Workspace, WsPath};
 use toolhost_contract::{Redactor, Signal, is_deceptive};
-use toolhost_host::{Origin, Presenter};
+use toolhost_host::{Origin, Presenter, ask_id, wire_name};
 use toolhost_store::{Held, NewSession, Role, SessionRow, SessionState};
 
 use crate::error::{Error, Result};
@@ -25,6 +25,8 @@ use crate::place::Place;
 pub const WORKSPACE_ITERATIONS: u32 = 50;
 /// Files that a session can be given to begin with.
 const SESSION_FILES_MAX: usize = 50;
+/// Answers that a session is told of when it goes on.
+const ANSWERED_MAX: i64 = 20;
 /// The profiles of sessions that name none.
 const BUILDER: &str = "builder";
 const DEVELOPER: &str = "developer";
@@ -469,12 +471,32 @@ impl Session {
         Ok(ended?)
     }
 
+    /// Which of its asks were answered while it did not run: nobody but the model can use an answer.
+    async fn answered(&self) -> Result<Option<String>> {
+        let (asks, project) = (self.host.connection().queue(), self.host.connection().project().id);
+        let answered = asks.asks().answered_of_session(project, &self.id, ANSWERED_MAX).await?;
+        if answered.is_empty() {
+            return Ok(None);
+        }
+        let told = answered.iter().map(|ask| format!("{} ({})", ask_id(ask.number), wire_name(&ask.tool)));
+        let told = told.collect::<Vec<_>>().join(", ");
+        let wait = wire_name(crate::session_tools::WAIT);
+        Ok(Some(format!(
+            "People have answered meanwhile: {told}. `{wait}` with such an id as `approvalId` gives the answer, or runs the \
+             call that was allowed."
+        )))
+    }
+
     /// Adds what a person says before the next turn, and what has happened since the last one.
     async fn tell(&self, held: &Held, text: String) -> Result<()> {
         let turns = (0..u32::MAX).take_while(|turn| held.has(&step::turn(*turn))).count();
         let turns = u32::try_from(turns).unwrap_or(u32::MAX);
         let free = (0..u32::MAX).find(|number| !held.has(&step::say(turns, *number))).unwrap_or(u32::MAX);
         let since = start::since(&self.tools, &*self.model.model, &self.opening).await;
+        let since = match (since, self.answered().await?) {
+            (Some(since), Some(answered)) => Some(format!("{since}\n\n{answered}")),
+            (since, answered) => since.or(answered),
+        };
         let said: Value = serde_json::to_value(SayStep { text, since })?;
         Ok(held.say(&step::say(turns, free), said).await?)
     }

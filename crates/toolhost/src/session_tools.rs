@@ -37,3 +37,6 @@ pub const BUILDER_LOOP_TOOLS: [&str; 15] = [
     "review.content",
     "review.file",
 ];
+
+/// Waits for the answer to what a call has asked, and uses it: `approvalId`.
+pub(crate) const WAIT: &str = "approval.wait";

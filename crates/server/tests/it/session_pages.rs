@@ -288,7 +288,7 @@ async fn an_ask_of_a_session_whose_server_has_died_says_that_it_was_interrupted(
     call.scope.session_id = Some(ID.to_owned());
     let ask = house.run(call).await.data["approvalId"].as_str().unwrap().to_owned();
     let page = browser.get(&format!("/asks/p0/{ask}")).await.body;
-    assert!(page.contains(", which was interrupted: the call is made when somebody tells it to go on"), "{page}");
+    assert!(page.contains(", which was interrupted: its agent uses the answer when somebody tells it to go on"), "{page}");
 }
 
 #[tokio::test]
@@ -323,7 +323,7 @@ async fn an_ask_says_how_its_session_has_stopped_and_goes_only_with_one_that_was
             let page = browser.get(&format!("/asks/p0/{ask}")).await.body;
             let said = match is_withdrawn {
                 true => "Withdrawn: the session that asked was cancelled.".to_owned(),
-                false => format!(", which {why}: the call is made when somebody tells it to go on"),
+                false => format!(", which {why}: its agent uses the answer when somebody tells it to go on"),
             };
             assert!(page.contains(&said), "{state:?}: {page}");
             assert_eq!(page.contains("Allow once"), !is_withdrawn, "{state:?}: {page}");

@@ -1,7 +1,11 @@
 //! Sessions: started, told more, stopped, and resumed by another host.
 
+use std::time::Duration;
+
 use serde_json::json;
-use toolhost::agent::session::{Answer, Event, LoopResult, Status};
+use toolhost::agent::session::{Answer as SessionAnswer, Event, LoopResult, Status};
+use toolhost::contract::Answer;
+use toolhost::gate::{Asking, Decision};
 use toolhost::package_format::envelope::{Mode, TargetType};
 use toolhost::store::{Role, SessionState};
 use toolhost::{Error, Models, OpenModel, SessionRequest};
@@ -33,7 +37,7 @@ fn request() -> SessionRequest {
 
 fn staged(result: &LoopResult) -> &str {
     match &result.answer {
-        Some(Answer::Change { change_set_id, .. }) => change_set_id,
+        Some(SessionAnswer::Change { change_set_id, .. }) => change_set_id,
         other => unreachable!("{other:?}: {result:?}"),
     }
 }
@@ -147,6 +151,39 @@ async fn what_a_person_does_with_a_session_is_recorded_with_the_session() {
         }
         assert!(deeds[0]["arguments"]["goal"].as_str().unwrap().contains("Make it shorter"), "{}", deeds[0]);
         assert_eq!(deeds[2]["arguments"]["text"], "Even shorter.");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_goes_on_is_told_which_of_its_questions_were_answered() {
+    for engine in engines() {
+        let asking = Asking { hold: Duration::ZERO, ..Asking::default() };
+        let host = engine.builder().asking(asking).open().await.unwrap();
+        let turns = json!([
+            { "calls": [{ "tool": "human_ask", "arguments": { "question": "Which name?" } }] },
+            { "text": "I have asked." },
+            { "text": "Nothing new." },
+            { "text": "Thank you.", "expect": { "user": ["ask-1 (human_ask)", "`approval_wait`", "Go on"] } },
+            { "text": "Again.", "expect": { "user": "And now" } },
+        ]);
+        let model = Models::new().script("asks", json!({ "turns": turns }).to_string()).open("script:asks").unwrap();
+        let session = host.start(SessionRequest::plain("Ask for a name.").profile("developer"), &model).await.unwrap();
+        let result = session.run().result().await.unwrap();
+        assert_eq!(result.status, Status::Completed, "{engine}: {result:?}");
+        // An open question is no answer.
+        session.say("Anything?").result().await.unwrap();
+        let queue = host.connection().queue();
+        let answer = Answer::Text { text: "Ada".to_owned() };
+        queue.decide(&host.connection().person(), 1, Decision { answer, rule: None }, "test").await.unwrap();
+        let result = session.say("Go on.").result().await.unwrap();
+        assert_eq!(result.status, Status::Completed, "{engine}: {result:?}");
+        let steps = host.connection().steps(session.id()).await.unwrap();
+        let said: Vec<_> = steps.iter().filter(|row| row.step.starts_with("say_")).collect();
+        assert_eq!(said[0].body.get("since"), None, "{engine}: {}", said[0].body);
+        assert!(
+            said[1].body["since"].as_str().unwrap().starts_with("People have answered meanwhile: ask-1"),
+            "{engine}"
+        );
     }
 }
 
