@@ -129,6 +129,11 @@ pub fn ask_number(id: &str) -> Option<i64> {
     numbered(id, "ask-")
 }
 
+/// What stands for one part of what is shown.
+fn part_digest(shown: &Shown, part: usize) -> String {
+    format!("{}#{part}", shown.digest())
+}
+
 /// `rule-9`
 pub fn rule_id(number: i64) -> String {
     format!("rule-{number}")
@@ -221,6 +226,44 @@ impl Queue {
         let row = self.row(person, &ask.call, &ask.tool, Some(ask.digest.clone()), kept, place);
         let change = AskChange::Seen { number, account_id: person.user_id, digest, place };
         self.audit.append_with(row, change).await.map_err(refusal)
+    }
+
+    /// Writes down that a person has been shown one of the parts that a door shows a long ask in.
+    pub async fn saw_part(
+        &self,
+        person: &Person,
+        (ask, shown): (&Ask, &Shown),
+        part: usize,
+        place: &'static str,
+    ) -> Result<(), ToolError> {
+        let (number, digest) = (ask.number, part_digest(shown, part));
+        let (project, user) = (person.project_id, person.user_id);
+        if self.asks.was_seen(project, number, user, &digest).await.map_err(ToolError::internal)? {
+            return Ok(());
+        }
+        let kept =
+            json!({ "ask": ask_id(number), "say": "seen", "part": part, "place": place, "shown": shown.digest() });
+        let row = self.row(person, &ask.call, &ask.tool, Some(ask.digest.clone()), kept, place);
+        let change = AskChange::Seen { number, account_id: user, digest, place };
+        self.audit.append_with(row, change).await.map_err(refusal)
+    }
+
+    /// Which of so many parts the person has not been shown, from 1.
+    pub async fn unseen_parts(
+        &self,
+        person: &Person,
+        (ask, shown): (&Ask, &Shown),
+        parts: usize,
+    ) -> Result<Vec<usize>, ToolError> {
+        let mut unseen = Vec::new();
+        for part in 1..=parts {
+            let digest = part_digest(shown, part);
+            let seen = self.asks.was_seen(person.project_id, ask.number, person.user_id, &digest).await;
+            if !seen.map_err(ToolError::internal)? {
+                unseen.push(part);
+            }
+        }
+        Ok(unseen)
     }
 
     async fn has_seen(&self, person: &Person, ask: &Ask, shown: &Shown) -> Result<bool, ToolError> {

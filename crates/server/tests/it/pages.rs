@@ -561,6 +561,21 @@ async fn a_long_effect_has_parts_and_its_yes_stands_at_the_end_of_the_last() {
     let (rig, _, ask) = asked(json!({ "path": "long.txt", "content": content })).await;
     let browser = Browser::signed_in(&rig, USER_NAME).await;
     let path = format!("/asks/p0/{ask}");
+    // Somebody who has opened a part or two, and says that it was the last.
+    let people = rig.houses[0].store.people();
+    let eve = people.add_user("eve").await.unwrap();
+    people.set_role(rig.houses[0].project.id, eve, Role::Editor).await.unwrap();
+    let hasty = Browser::signed_in(&rig, "eve").await;
+    let of_first = digest(&hasty.get(&format!("{path}?part=3")).await);
+    for (opens, missing) in [(1, 2), (2, 0)] {
+        hasty.get(&format!("{path}?part={opens}")).await;
+        let yes = form(&[("decision", "allow"), ("digest", &of_first), ("part", "3")]);
+        if missing > 0 {
+            let early = hasty.post(&path, &yes).await;
+            assert!(early.body.contains(&format!("You have not looked at part {missing} of 3")), "{early:?}");
+            assert_eq!(early.status, 400);
+        }
+    }
     let mut seen = 0;
     for part in 1..=3 {
         let page = browser.get(&format!("{path}?part={part}")).await;

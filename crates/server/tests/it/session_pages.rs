@@ -288,7 +288,10 @@ async fn an_ask_of_a_session_whose_server_has_died_says_that_it_was_interrupted(
     call.scope.session_id = Some(ID.to_owned());
     let ask = house.run(call).await.data["approvalId"].as_str().unwrap().to_owned();
     let page = browser.get(&format!("/asks/p0/{ask}")).await.body;
-    assert!(page.contains(", which was interrupted: its agent uses the answer when somebody tells it to go on"), "{page}");
+    assert!(
+        page.contains(", which was interrupted: its agent uses the answer when somebody tells it to go on"),
+        "{page}"
+    );
 }
 
 #[tokio::test]

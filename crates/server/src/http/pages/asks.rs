@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::json;
 use toolhost_contract::{
-    Approval, Call, CallerKind, Effect, ErrorKind, SESSION_MARK, ToolError, visible_json, visible_line,
+    Answer, Approval, Call, CallerKind, Effect, ErrorKind, SESSION_MARK, ToolError, visible_json, visible_line,
 };
 use toolhost_host::{
     Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Shown, Standing, ask_id, ask_number,
@@ -317,7 +317,23 @@ async fn one(
 ) -> Result<Response<Body>, ToolError> {
     let (ask, shown) = found(membership, id).await?;
     let tried = Tried { part, with_past, is_split, ..Tried::default() };
+    let parts = parts_of(membership, &shown).count();
+    if ask.state == AskState::Open && membership.approver && parts > 1 {
+        // Who agrees to it must have been shown each of them.
+        let queue = membership.project.gate.queue();
+        queue.saw_part(&person(visitor, membership), (&ask, &shown), part.clamp(1, parts), PLACE).await?;
+    }
     Ok(page(StatusCode::OK, &ask_page(visitor, membership, (&ask, &shown), tried).await?))
+}
+
+/// What is shown to this person, in the parts of a page. Who decides nothing needs no secret.
+fn parts_of<'t>(membership: &Membership, shown: &'t Shown) -> Parts<'t> {
+    Parts::of(&shown.detail, if membership.approver { &shown.unmasked } else { "" })
+}
+
+fn person(visitor: &Visitor<'_>, membership: &Membership) -> Person {
+    let (user_id, project_id) = (membership.user_id, membership.project.id);
+    Person { user_id, project_id, name: visitor.login.user.clone() }
 }
 
 /// What somebody tried to answer, to be shown to them again.
@@ -384,9 +400,7 @@ async fn ask_page<'a>(
     (ask, shown): (&Ask, &'a Shown),
     tried: Tried,
 ) -> Result<AskPage<'a>, ToolError> {
-    // Who decides nothing needs no secret.
-    let unmasked = if membership.approver { &*shown.unmasked } else { "" };
-    let parts = Parts::of(&shown.detail, unmasked);
+    let parts = parts_of(membership, shown);
     let part = tried.part.clamp(1, parts.count());
     let is_last = part == parts.count();
     let is_diff = parts.has_diff();
@@ -677,12 +691,7 @@ pub(super) async fn answer<'f>(
         return Err(ToolError::new(ErrorKind::Validation, "Say why not: the agent reads it"));
     }
     let answer = shown.answer(word, Some(text))?;
-    let unmasked = if membership.approver { &*shown.unmasked } else { "" };
-    let parts = Parts::of(&shown.detail, unmasked).parts.len();
-    if answer.agrees() && parts > 1 && field("part").parse() != Ok(parts) {
-        let message = format!("All {parts} parts have to be looked at first: a yes is said on the last one");
-        return Err(ToolError::new(ErrorKind::Validation, message));
-    }
+    need_all_parts(visitor, membership, (ask, shown), (&answer, field("part"))).await?;
     membership.project.gate.edit_rules().check(shown, &answer).await?;
     if answer.agrees() && asks_always(membership, &ask.tool) {
         visitor.need_recent("Only a person may allow this, each time anew, and you signed in a while ago")?;
@@ -693,9 +702,8 @@ pub(super) async fn answer<'f>(
         }
         _ => None,
     };
-    let project = &membership.project;
-    let person = Person { user_id: membership.user_id, project_id: project.id, name: visitor.login.user.clone() };
-    let queue = project.gate.queue();
+    let person = person(visitor, membership);
+    let queue = membership.project.gate.queue();
     if answer.agrees() {
         // The page with the yes comes after all others.
         queue.saw(&person, ask, shown, PLACE).await?;
@@ -706,6 +714,28 @@ pub(super) async fn answer<'f>(
         run_own(membership, ask);
     }
     Ok(())
+}
+
+/// Passes if the answer does not agree, or if the person was shown each part of what is asked and answers on the last one.
+async fn need_all_parts(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    (ask, shown): (&Ask, &Shown),
+    (answer, part): (&Answer, &str),
+) -> Result<(), ToolError> {
+    let parts = parts_of(membership, shown).count();
+    if parts <= 1 || !answer.agrees() {
+        return Ok(());
+    }
+    let wrong = |message: String| Err(ToolError::new(ErrorKind::Validation, message));
+    if part.parse() != Ok(parts) {
+        return wrong(format!("All {parts} parts have to be looked at first: a yes is said on the last one"));
+    }
+    let queue = membership.project.gate.queue();
+    match &queue.unseen_parts(&person(visitor, membership), (ask, shown), parts).await?[..] {
+        [] => Ok(()),
+        [first, ..] => wrong(format!("You have not looked at part {first} of {parts} yet: open it first")),
+    }
 }
 
 /// Runs a call that a page has made, once it is allowed: nobody else waits for its answer.
