@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::visible::is_deceptive;
 
-/// Most characters beyond ASCII that are left out between two letters or digits: a byte that is no text, as some encoding reads it.
+/// Most characters beyond ASCII that are left out between two ASCII letters or digits. A byte that is no text is read as one of them.
 const STRANGE_MAX: usize = 3;
 
 /// What is left out besides what is not seen.
@@ -215,7 +215,7 @@ mod tests {
             let is_kept = command.ends_with('(');
             assert_eq!(read.iter().any(|read| read == "abcd"), !is_kept, "{command:?}: {read:?}");
         }
-        // What never ends hides nothing behind it, and what is inside one is read, too.
+        // A command without an end hides nothing that follows it.
         let read: Vec<String> = Bare::all_of("a\x1b]0;b\x1b[").map(|bare| bare.text).collect();
         assert_eq!(read, ["a]0;b[", "a0;b["]);
     }

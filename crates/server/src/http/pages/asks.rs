@@ -352,7 +352,7 @@ struct Tried {
     error_at: &'static str,
 }
 
-/// How the session has stopped that made an ask which waits or was answered: its call is made when it goes on.
+/// How the session has stopped that made an ask which waits or was answered: its agent uses the answer when it goes on.
 async fn stopped(membership: &Membership, ask: &Ask) -> Option<&'static str> {
     let waits = matches!(ask.state, AskState::Open | AskState::Answered);
     let id = ask.session_id.as_deref().filter(|_| waits)?;

@@ -241,7 +241,7 @@ async fn change(visitor: &Visitor<'_>, wanted: &Wanted, id: RecordId) -> Result<
     };
     arguments["id"] = id.to_string().into();
     if let Ok(version) = version.parse::<i64>() {
-        // What somebody else has changed meanwhile is not written over.
+        // The tool refuses the change if somebody else has changed the record since the form was opened.
         arguments["expectedVersion"] = version.into();
     }
     match visitor.call(&membership, tool, arguments).await {

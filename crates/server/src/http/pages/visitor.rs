@@ -112,8 +112,8 @@ impl Visitor<'_> {
         Ok((memberships, is_one_closed))
     }
 
-    /// One project. What does not exist, what is somebody else's and what cannot be opened are one answer: a project that cannot be opened
-    /// cannot say whose it is.
+    /// One project of the person. A project that does not exist, one of somebody else and one that cannot be opened get the same answer,
+    /// because the server cannot know whose a project is that it cannot open.
     ///
     /// # Errors
     /// If the person has no such project, or it cannot be opened.

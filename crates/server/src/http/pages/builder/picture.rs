@@ -97,7 +97,7 @@ pub(super) enum Side<'d> {
 const HALF_PAGE: usize = 440;
 
 impl Picture {
-    /// Whether it is whole beside another one on a screen of 1,280 pixels.
+    /// Whether two pictures of this width fit beside each other on a screen of 1,280 pixels.
     pub(super) fn fits_beside(&self) -> bool {
         !self.is_drawn || self.width <= HALF_PAGE
     }

@@ -210,7 +210,7 @@ fn call(about: &About, form: &BTreeMap<String, String>, fields: &[Field]) -> (&'
         }
     }
     if let Some(version) = form.get("version").and_then(|version| version.parse::<i64>().ok()) {
-        // What somebody else has changed meanwhile is not written over.
+        // The tool refuses the change if somebody else has changed the record since the form was opened.
         arguments["expectedVersion"] = version.into();
     }
     match (about.kind, about.id) {
