@@ -221,10 +221,20 @@ impl Queue {
         if !shown.is_long() || self.has_seen(person, ask, shown).await? {
             return Ok(());
         }
-        let (number, digest) = (ask.number, shown.digest());
-        let kept = json!({ "ask": ask_id(number), "say": "seen", "place": place, "shown": digest });
+        let kept = json!({ "ask": ask_id(ask.number), "say": "seen", "place": place, "shown": shown.digest() });
+        self.note_seen(person, ask, (shown.digest(), kept), place).await
+    }
+
+    /// Adds the row that says so, with what the person was shown.
+    async fn note_seen(
+        &self,
+        person: &Person,
+        ask: &Ask,
+        (digest, kept): (String, Value),
+        place: &'static str,
+    ) -> Result<(), ToolError> {
         let row = self.row(person, &ask.call, &ask.tool, Some(ask.digest.clone()), kept, place);
-        let change = AskChange::Seen { number, account_id: person.user_id, digest, place };
+        let change = AskChange::Seen { number: ask.number, account_id: person.user_id, digest, place };
         self.audit.append_with(row, change).await.map_err(refusal)
     }
 
@@ -236,16 +246,24 @@ impl Queue {
         part: usize,
         place: &'static str,
     ) -> Result<(), ToolError> {
-        let (number, digest) = (ask.number, part_digest(shown, part));
-        let (project, user) = (person.project_id, person.user_id);
-        if self.asks.was_seen(project, number, user, &digest).await.map_err(ToolError::internal)? {
+        if self.has_seen_part(person, ask, (shown, part)).await? {
             return Ok(());
         }
-        let kept =
-            json!({ "ask": ask_id(number), "say": "seen", "part": part, "place": place, "shown": shown.digest() });
-        let row = self.row(person, &ask.call, &ask.tool, Some(ask.digest.clone()), kept, place);
-        let change = AskChange::Seen { number, account_id: user, digest, place };
-        self.audit.append_with(row, change).await.map_err(refusal)
+        let kept = json!({
+            "ask": ask_id(ask.number), "say": "seen", "part": part, "place": place, "shown": shown.digest(),
+        });
+        self.note_seen(person, ask, (part_digest(shown, part), kept), place).await
+    }
+
+    async fn has_seen_part(
+        &self,
+        person: &Person,
+        ask: &Ask,
+        (shown, part): (&Shown, usize),
+    ) -> Result<bool, ToolError> {
+        let digest = part_digest(shown, part);
+        let seen = self.asks.was_seen(person.project_id, ask.number, person.user_id, &digest).await;
+        seen.map_err(ToolError::internal)
     }
 
     /// Which of so many parts the person has not been shown, from 1.
@@ -257,9 +275,7 @@ impl Queue {
     ) -> Result<Vec<usize>, ToolError> {
         let mut unseen = Vec::new();
         for part in 1..=parts {
-            let digest = part_digest(shown, part);
-            let seen = self.asks.was_seen(person.project_id, ask.number, person.user_id, &digest).await;
-            if !seen.map_err(ToolError::internal)? {
+            if !self.has_seen_part(person, ask, (shown, part)).await? {
                 unseen.push(part);
             }
         }
