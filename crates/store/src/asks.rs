@@ -219,26 +219,23 @@ impl Asks {
 
     /// What a session waits for, the oldest first.
     pub async fn open_of_session(&self, project: i64, session: &str, limit: i64) -> Result<Vec<AskSummary>> {
-        let text = format!(
-            "SELECT {} FROM ask WHERE project_id = $1 AND state = 'open' AND expires_at_ms > $2 AND session_id = $3
-             ORDER BY number LIMIT $4",
-            self.summary_columns()
-        );
-        let now = self.clock.unix_ms();
-        let rows = sql_of(text).bind(project).bind(now).bind(session).bind(limit).read(&self.db).await?;
-        rows.iter().map(|row| summary(row, now)).collect()
+        self.of_session(project, session, "open", limit).await
     }
 
     /// What a session was answered, and no call of it has used, the oldest first.
     pub async fn answered_of_session(&self, project: i64, session: &str, limit: i64) -> Result<Vec<AskSummary>> {
+        self.of_session(project, session, "answered", limit).await
+    }
+
+    async fn of_session(&self, project: i64, session: &str, state: &str, limit: i64) -> Result<Vec<AskSummary>> {
         let text = format!(
-            "SELECT {} FROM ask WHERE project_id = $1 AND state = 'answered' AND expires_at_ms > $2 AND session_id = $3
+            "SELECT {} FROM ask WHERE project_id = $1 AND state = $5 AND expires_at_ms > $2 AND session_id = $3
              ORDER BY number LIMIT $4",
             self.summary_columns()
         );
         let now = self.clock.unix_ms();
-        let rows = sql_of(text).bind(project).bind(now).bind(session).bind(limit).read(&self.db).await?;
-        rows.iter().map(|row| summary(row, now)).collect()
+        let query = sql_of(text).bind(project).bind(now).bind(session).bind(limit).bind(state);
+        query.read(&self.db).await?.iter().map(|row| summary(row, now)).collect()
     }
 
     /// The numbers of all that can still be answered, the oldest first.
