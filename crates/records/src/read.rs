@@ -158,6 +158,29 @@ impl ProjectRecords {
         Ok(found)
     }
 
+    /// What records are called, as far as the index keeps it; those that are not there are left out.
+    pub async fn titles(&self, ids: &[RecordId]) -> Result<BTreeMap<RecordId, String>> {
+        let mut numbers: BTreeMap<Kind, Vec<i64>> = BTreeMap::new();
+        ids.iter().for_each(|id| numbers.entry(id.kind).or_default().push(id.number));
+        let mut found = BTreeMap::new();
+        for (kind, numbers) in numbers {
+            for batch in numbers.chunks(NUMBERS_BATCH) {
+                let text = format!(
+                    "SELECT number, title FROM record WHERE project_id = $1 AND kind = $2 AND number IN ({})",
+                    places(3, batch.len())
+                );
+                let mut query = sql_of(text).bind(self.who.project_id).bind(kind.as_str());
+                for number in batch {
+                    query = query.bind(*number);
+                }
+                for row in query.read(&self.db).await? {
+                    found.insert(kind.id(row.get("number")?), row.get("title")?);
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// Which records name this one, by kind and number; at most `max`.
     pub async fn named_by(&self, id: RecordId, max: i64) -> Result<Vec<RecordId>> {
         // In one query, SQLite walks all links in their order for the first few. `MATERIALIZED` makes it find these first.

@@ -205,6 +205,9 @@
   addEventListener("pageshow", (event) => event.persisted && wake());
   addEventListener("pagehide", () => source?.close());
 
+  // On a narrow screen a menu is one line that scrolls.
+  for (const place of $$("nav [aria-current]")) place.scrollIntoView({ block: "nearest", inline: "nearest" });
+
   /* The keyboard. */
 
   const rows = () => $$("[data-ask] a, [data-row] a[data-row-link]", main() || document);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use toolhost_builder::change::Side;
-use toolhost_builder::packages::{Apply, ChangeSetLine, Deed, PackageError, Preview, ProjectPackage, UndoPlan};
+use toolhost_builder::packages::{Apply, ChangeSetLine, Deed, PackageError, Preview, ProjectPackage, Seen, UndoPlan};
 use toolhost_contract::{CONFIRM_SOURCE, Outcome};
 use toolhost_store::Role;
 
@@ -116,6 +116,15 @@ impl<'a> Changes<'a> {
         let arguments = json!({ "sessionId": session });
         self.read("change list", arguments, async |shelf: &ProjectPackage| shelf.change_sets(session, open_only).await)
             .await
+    }
+
+    /// The whole package as a session sees it, with what it has staged; `None` where it has staged nothing.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] for a user who is no member; [`Error::Package`] if there is none.
+    pub async fn seen_by(&self, session: &str) -> Result<Option<Seen>> {
+        let arguments = json!({ "sessionId": session });
+        self.read("package seen", arguments, async |shelf: &ProjectPackage| shelf.seen_by(session).await).await
     }
 
     /// What has been applied, the newest first.

@@ -51,7 +51,7 @@ impl GraphDiff {
 }
 
 /// What differs between two graphs; null is none.
-pub(super) fn compare(before: &Value, after: &Value) -> GraphDiff {
+pub(crate) fn compare(before: &Value, after: &Value) -> GraphDiff {
     let none = Map::new();
     let (old, new) = (before.as_object().unwrap_or(&none), after.as_object().unwrap_or(&none));
     let is_own = |field: &FieldChange| field.name != "nodes" && field.name != "edges";

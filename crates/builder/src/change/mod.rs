@@ -28,6 +28,7 @@ mod write;
 
 pub use diff::{Change, FileDiff, ObjectDiff, diff, masked_diff, render};
 pub use explain::explain;
+pub(crate) use graph::compare;
 pub use graph::{FieldChange, GraphDiff, ItemChange};
 pub use impact::{Counts, Impact, impact, impact_on};
 pub use merge::{Clash, ClashPlace, Merged, Side, WrongSides, merge, merge_taking, with_current};

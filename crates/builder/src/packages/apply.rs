@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::change::{
-    self, Change, Check, Clash, ClashPlace, Found, Merged, Part as Piece, Report, Snapshot, Stage, merge,
+    self, Change, Check, Clash, ClashPlace, Found, GraphDiff, Merged, Part as Piece, Report, Snapshot, Stage, compare,
+    merge,
 };
 use crate::limits::DIFF_BYTES_MAX;
 use crate::refs::Object;
@@ -72,7 +73,7 @@ pub struct Undone {
 }
 
 /// What an undo would do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UndoPlan {
     pub undoes: i64,
@@ -81,7 +82,7 @@ pub struct UndoPlan {
 }
 
 /// What an undo would make of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UndoneFile {
     pub path: String,
@@ -90,6 +91,12 @@ pub struct UndoneFile {
     pub unified: String,
     /// Whether the diff was cut short.
     pub is_cut: bool,
+    /// What becomes of the graph, if the file is one and anything but its layout differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub graph: Option<GraphDiff>,
+    /// The graph before and after, with secrets masked; null where there is none.
+    #[serde(skip)]
+    pub sides: Option<[Value; 2]>,
 }
 
 /// The files that an undo would write, and what they contain now.
@@ -249,14 +256,27 @@ impl ProjectPackage {
             }
             let found = unified(&shown(before).unwrap_or_default(), &shown(after.as_ref()).unwrap_or_default());
             let end = found.text.floor_char_boundary(DIFF_BYTES_MAX);
+            let sides = [before, after.as_ref()].map(|bytes| self.graph_of(path, bytes));
+            let graph = Some(compare(&sides[0], &sides[1])).filter(|graph| !graph.is_empty());
             files.push(UndoneFile {
                 path: path.clone(),
                 change: Change::of(before, after.as_ref()),
                 is_cut: end < found.text.len(),
                 unified: found.text[..end].to_owned(),
+                sides: graph.is_some().then_some(sides),
+                graph,
             });
         }
         Ok(UndoPlan { undoes: moment, files })
+    }
+
+    /// The graph that a file is, with secrets masked; null where it is none.
+    fn graph_of(&self, path: &str, bytes: Option<&Vec<u8>>) -> Value {
+        let bytes = bytes.filter(|_| path.ends_with(".json"));
+        let read = bytes.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+        let mut graph = read.filter(|read| read.get("nodes").is_some_and(Value::is_array)).unwrap_or_default();
+        self.secrets.redact_json(&mut graph);
+        graph
     }
 
     /// The files that an undo of a change would write, and what they contain now.

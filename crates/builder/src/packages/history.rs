@@ -1,6 +1,6 @@
 //! What has been changed: by whom, when, and how to take it back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,12 +8,15 @@ use serde_json::{Value, json};
 
 use super::error::Result;
 use super::{ProjectPackage, set_id};
+use crate::change::Change;
 use toolhost_store::db::{Row, Tx, sql};
 
 /// Changes of one answer.
 const DEEDS_MAX: i64 = 200;
 /// Files of one change that a list names.
 const FILES_SHOWN: i64 = 20;
+/// Objects of one change that a list names.
+const OBJECTS_SHOWN: usize = 20;
 /// Change sets of a session, and changes of the package since, that its context names: the open ones and the last ones.
 const STANDING_MAX: i64 = 10;
 
@@ -45,6 +48,20 @@ pub struct Deed {
     pub files: Vec<String>,
     /// How many files became others.
     pub file_count: i64,
+    /// What became of which objects by the apply of a change set, the first of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<ChangedObject>,
+    /// How many objects that were.
+    pub object_count: i64,
+}
+
+/// An object that a change of the package has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangedObject {
+    /// Such as `step:main/step-03`.
+    pub object: String,
+    pub change: Change,
 }
 
 impl ProjectPackage {
@@ -59,6 +76,11 @@ impl ProjectPackage {
             let mut deed = deed(row)?;
             deed.files = self.changed_paths(&mut tx, deed.moment, FILES_SHOWN).await?;
             deed.file_count = self.changed_count(&mut tx, deed.moment).await?;
+            if let ("apply", Some(set)) = (&*deed.kind, row.get::<Option<i64>>("set_number")?) {
+                deed.objects = self.changed_objects(&mut tx, set, deed.operations.as_deref()).await?;
+                deed.object_count = i64::try_from(deed.objects.len()).unwrap_or(i64::MAX);
+                deed.objects.truncate(OBJECTS_SHOWN);
+            }
             deeds.push(deed);
         }
         Ok(deeds)
@@ -148,6 +170,35 @@ impl ProjectPackage {
         Ok(since)
     }
 
+    /// What the apply of a set, or of these operations of it, made of which objects, with the sets that were applied with it.
+    async fn changed_objects(&self, tx: &mut Tx, set: i64, operations: Option<&[i64]>) -> Result<Vec<ChangedObject>> {
+        let text = "SELECT o.set_number AS set_number, o.position AS position, o.object AS object,
+                 CASE WHEN o.base IS NULL THEN 'added' WHEN o.wanted IS NULL THEN 'deleted' ELSE 'modified' END AS change
+             FROM change_operation o JOIN change_set s ON s.project_id = o.project_id AND s.number = o.set_number
+             WHERE o.project_id = $1 AND (o.set_number = $2 OR s.applied_with = $2) AND o.state IN ('applied', 'replaced')
+             ORDER BY o.set_number, o.position";
+        let mut changes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for row in sql(text).bind(self.who.project_id).bind(set).all(tx).await? {
+            let is_of_set = row.get::<i64>("set_number")? == set;
+            let position: i64 = row.get("position")?;
+            if is_of_set && operations.is_some_and(|chosen| !chosen.contains(&position)) {
+                continue;
+            }
+            changes.entry(row.get("object")?).or_default().push(row.get("change")?);
+        }
+        let as_one = |(object, changes): (String, Vec<String>)| {
+            let (first, last) = (changes.first()?, changes.last()?);
+            let change = match (first.as_str(), last.as_str()) {
+                ("added", "deleted") => return None,
+                ("added", _) => Change::Added,
+                (_, "deleted") => Change::Deleted,
+                _ => Change::Modified,
+            };
+            Some(ChangedObject { object, change })
+        };
+        Ok(changes.into_iter().filter_map(as_one).collect())
+    }
+
     async fn changed_count(&self, tx: &mut Tx, moment: i64) -> Result<i64> {
         let text = "SELECT COUNT(*) AS count FROM package_former WHERE project_id = $1 AND moment = $2";
         Ok(sql(text).bind(self.who.project_id).bind(moment).one(tx).await?.get("count")?)
@@ -178,5 +229,7 @@ fn deed(row: &Row) -> Result<Deed> {
         created_at_ms: row.get("created_at_ms")?,
         files: Vec::new(),
         file_count: 0,
+        objects: Vec::new(),
+        object_count: 0,
     })
 }

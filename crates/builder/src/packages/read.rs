@@ -188,10 +188,7 @@ impl ProjectPackage {
     pub async fn export(&self) -> Result<Files> {
         let mut tx = self.db.snapshot().await?;
         self.head(&mut tx).await?;
-        let text = "SELECT path, content FROM package_file WHERE project_id = $1";
-        let rows = sql(text).bind(self.who.project_id).all(&mut tx).await?;
-        let mut files =
-            rows.into_iter().map(|row| Ok((row.get("path")?, row.get("content")?))).collect::<Result<Files>>()?;
+        let mut files = self.all_files(&mut tx).await?;
         seal(&mut files);
         Ok(files)
     }
@@ -203,11 +200,13 @@ impl ProjectPackage {
         if known == Some(moment) {
             return Ok((moment, None));
         }
+        Ok((moment, Some(self.all_files(&mut tx).await?)))
+    }
+
+    pub(super) async fn all_files(&self, tx: &mut Tx) -> Result<Files> {
         let text = "SELECT path, content FROM package_file WHERE project_id = $1";
-        let rows = sql(text).bind(self.who.project_id).all(&mut tx).await?;
-        let files =
-            rows.into_iter().map(|row| Ok((row.get("path")?, row.get("content")?))).collect::<Result<Files>>()?;
-        Ok((moment, Some(files)))
+        let rows = sql(text).bind(self.who.project_id).all(tx).await?;
+        rows.into_iter().map(|row| Ok((row.get("path")?, row.get("content")?))).collect()
     }
 
     /// The workflows, in the order of the manifest.

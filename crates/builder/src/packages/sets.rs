@@ -70,6 +70,9 @@ pub struct ChangeSetLine {
     pub status: String,
     /// What it is based on: these sets are applied with it.
     pub based_on: Vec<String>,
+    /// The rejected set that a blocked one was made on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made_on_rejected: Option<String>,
     pub objects: Vec<String>,
     /// Milliseconds since 1970.
     pub created_at_ms: i64,
@@ -221,7 +224,7 @@ impl ProjectPackage {
     /// The change sets, the newest first; those of one session if it is named, those that may still be applied if wished.
     pub async fn change_sets(&self, session: Option<&str>, open_only: bool) -> Result<Vec<ChangeSetLine>> {
         let mut tx = self.db.snapshot().await?;
-        let text = "SELECT number, session_id, by_name, state, created_at_ms FROM change_set
+        let text = "SELECT number, session_id, by_name, state, created_at_ms, blocked_by FROM change_set
              WHERE project_id = $1 AND ($2 = '' OR session_id = $2) AND ($3 = 0 OR state IN ('staged', 'validated', 'blocked'))
              ORDER BY number DESC LIMIT $4";
         let query = sql(text).bind(self.who.project_id).bind(session.unwrap_or_default());
@@ -247,7 +250,8 @@ impl ProjectPackage {
     pub async fn preview_of(&self, wish: &Apply) -> Result<Preview> {
         let number = wish.number;
         let mut tx = self.db.snapshot().await?;
-        let text = "SELECT number, session_id, by_name, state, created_at_ms, report, applied_with FROM change_set
+        let text =
+            "SELECT number, session_id, by_name, state, created_at_ms, blocked_by, report, applied_with FROM change_set
              WHERE project_id = $1 AND number = $2";
         let row = sql(text).bind(self.who.project_id).bind(number).optional(&mut tx).await?;
         let row = row.ok_or_else(|| no_set(number))?;
@@ -260,7 +264,10 @@ impl ProjectPackage {
             let diff = self.applied_diff(&mut tx, with.unwrap_or(number), &line).await?;
             return Ok(Preview { line, body: kept.body, report, conflicts: Vec::new(), diff }.redacted(&self.secrets));
         }
-        let staged = self.wishes(&mut tx, number).await?;
+        let staged = match line.status.as_str() {
+            "rejected" => self.wishes_of(&mut tx, number).await?,
+            _ => self.wishes(&mut tx, number).await?,
+        };
         let (report, drafts) = if matches!(line.status.as_str(), "staged" | "validated") {
             let chosen = self.chosen(&mut tx, wish, staged).await?;
             let (report, chain) = self.report_now(&mut tx, &kept, &chosen).await?;
@@ -288,7 +295,8 @@ impl ProjectPackage {
                 let seen = with(|draft| (draft.object, draft.base), drafts.clone());
                 let diff = change::masked_diff(&seen, &with(wanted, drafts), &objects, &self.secrets);
                 let PackageError::Conflict(Conflicts(conflicts)) = error else { return Err(error) };
-                (diff, conflicts)
+                // What cannot be applied in any case does not clash.
+                (diff, if report.as_ref().is_some_and(|_| line.status != "blocked") { conflicts } else { Vec::new() })
             }
         };
         Ok(Preview { line, body: kept.body, report, conflicts, diff }.redacted(&self.secrets))
@@ -354,6 +362,7 @@ impl ProjectPackage {
             by: row.get("by_name")?,
             status: row.get("state")?,
             based_on: Vec::new(),
+            made_on_rejected: row.get::<Option<i64>>("blocked_by")?.map(set_id),
             objects: objects.iter().map(|row| row.get("object")).collect::<std::result::Result<_, _>>()?,
             created_at_ms: row.get("created_at_ms")?,
         })

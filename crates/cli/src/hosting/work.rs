@@ -18,11 +18,12 @@ use toolhost_agent::{ModelError, Request};
 use toolhost_builder::change::Side;
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_builder::limits::Size;
-use toolhost_builder::packages::{ChangeSetLine, Deed, PackageError, Preview, UndoPlan, WorkflowLine};
+use toolhost_builder::packages::{ChangeSetLine, Deed, PackageError, Preview, Seen, UndoPlan, WorkflowLine};
 use toolhost_builder::{Files, from_zip_up_to, to_zip};
 use toolhost_contract::workspace::{Access, Fence, Workspace};
 use toolhost_contract::{ErrorKind, Signal, ToolError};
 use toolhost_host::Undo;
+use toolhost_records::{RecordId, Records};
 use toolhost_server::http::{
     Archive, By, ChangePreview, DeployWork, Done, Forked, Imported, MemberChanged, ModelLine, NewRole, NewRun,
     PackageFindings, Replaces, SessionInfo, Stop, Target, TokenMade, TokenWish, WebhookWork, WholePackage, Work,
@@ -350,6 +351,22 @@ impl Work for ProjectWork {
                 *lock(&self.package) = Some(Arc::clone(&whole));
             }
             Ok(Some(whole))
+        })
+    }
+
+    fn seen_by<'a>(&'a self, by: By<'a>, session: &'a str) -> Done<'a, Option<Seen>> {
+        Box::pin(async move { Ok(self.host_of(by).await?.changes().seen_by(session).await?) })
+    }
+
+    fn titles<'a>(&'a self, by: By<'a>, ids: &'a [RecordId]) -> Done<'a, BTreeMap<RecordId, String>> {
+        Box::pin(async move {
+            let host = self.host_of(by).await?;
+            let connection = host.connection();
+            connection.need_role(Role::Viewer).await?;
+            let desk = Records::new(connection.store().database()).desk(connection.who())?;
+            let mut titles = desk.titles(ids).await?;
+            titles.values_mut().for_each(|title| connection.redact(title));
+            Ok(titles)
         })
     }
 

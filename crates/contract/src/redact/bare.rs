@@ -12,6 +12,8 @@ const STRANGE_MAX: usize = 3;
 enum Way {
     /// Colours and the like; of other commands to a terminal what begins them: the rest may be of a secret.
     Plain,
+    /// Of each command to a terminal what begins it, also of colours: its numbers and its letter may be of a secret.
+    Open,
     /// All commands to a terminal, with their texts, such as titles and addresses of links.
     Strings,
     /// Those, and each character that a backspace takes back.
@@ -34,6 +36,7 @@ impl Bare {
         let has = |marks: &[char]| text.contains(marks);
         let ways = [
             (Way::Plain, !is_clean),
+            (Way::Open, !is_clean && (text.contains("\x1b[") || has(&['\u{9b}']))),
             (Way::Strings, !is_clean && has(&['\x1b', '\u{90}', '\u{98}', '\u{9d}', '\u{9e}', '\u{9f}'])),
             (Way::Overstruck, !is_clean && has(&['\x08'])),
         ];
@@ -145,9 +148,10 @@ fn command(c: char, rest: &str, way: Way) -> usize {
         rest[inner..].starts_with(is_final).then_some(begun + inner + 1)
     };
     match kind {
+        '[' if way == Way::Open => begun,
         '[' => length(|c| matches!(c, ' '..='?'), |c| matches!(c, '@'..='~')).unwrap_or_default(),
         // What follows may be a letter of a secret.
-        _ if way == Way::Plain => 0,
+        _ if matches!(way, Way::Plain | Way::Open) => 0,
         ']' | 'P' | 'X' | '^' | '_' => {
             // Any other control character breaks it off. So each is looked at once, however many begin one.
             let Some(ends) = rest.find(char::is_control) else { return begun };
@@ -209,6 +213,8 @@ mod tests {
             "\x1b%G",
             "ÿ",
             "\u{c3}\u{28}",
+            "\x1b[",
+            "\u{9b}",
         ] {
             let text = format!("ab{command}cd");
             let read: Vec<String> = Bare::all_of(&text).map(|bare| bare.text).collect();
@@ -217,7 +223,7 @@ mod tests {
         }
         // A command without an end hides nothing that follows it.
         let read: Vec<String> = Bare::all_of("a\x1b]0;b\x1b[").map(|bare| bare.text).collect();
-        assert_eq!(read, ["a]0;b[", "a0;b["]);
+        assert_eq!(read, ["a]0;b[", "a]0;b", "a0;b["]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The shapes that secrets have.
 
-/// What stands before a secret: the start, no part of a word, or what is a letter only as it is written: a line end or another
+/// What stands before a secret: the start, no letter or digit, or what is a letter only as it is written: a line end or another
 /// character of JSON, a character of a URL (`%3D`), the end of a color.
 pub(super) const BEFORE: &str =
-    r"(?:^|[^A-Za-z0-9_]|\\[nrtbf]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|\x1b\[[0-9;]*m)";
+    r"(?:^|[^A-Za-z0-9]|\\[nrtbf]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|\x1b\[[0-9;]*m)";
 
 /// Shapes that are secrets wherever they stand, each with a part that every secret of the shape has, so that most text is
 /// passed over in one quick look. Source: what the issuers document of their formats.

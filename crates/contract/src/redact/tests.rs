@@ -76,6 +76,7 @@ fn a_secret_with_unseen_characters_inside_is_taken_out_whole() {
         "ÿ",
         "í\u{a0}",
         "Ã",
+        "\x1b[",
     ] {
         // Wherever it stands.
         for at in 1.."ghp_abcdefGHIJ0123456789xyz".len() {
@@ -276,7 +277,7 @@ fn a_foreign_line_in_a_private_key_is_shown_and_the_rest_is_not() {
 #[test]
 fn a_secret_is_found_behind_what_only_looks_like_a_letter() {
     let token = "ghp_0123456789abcdef0123456789abcdef0123";
-    for before in ["%3D", "%20", "\\u003d", "\\x20", "\u{1b}[31m"] {
+    for before in ["%3D", "%20", "\\u003d", "\\x20", "\u{1b}[31m", "\u{1b}[", "_", "of_"] {
         check(&format!("{before}{token}"), &format!("{before}[redacted]"));
     }
 }

@@ -9,11 +9,12 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolhost_builder::change::{ObjectDiff, Report, Side};
-use toolhost_builder::packages::{Brought, ChangeSetLine, Conflict, Deed, UndoPlan, WorkflowLine};
+use toolhost_builder::packages::{Brought, ChangeSetLine, Conflict, Deed, Seen, UndoPlan, WorkflowLine};
 use toolhost_builder::refs::Index;
 use toolhost_builder::{Files, Finding, Package, validate};
 use toolhost_contract::{BoxFuture, ToolError, canonical_json};
 use toolhost_host::{Origin, Undo};
+use toolhost_records::RecordId;
 use toolhost_store::{Quota, SessionRow, Webhook};
 
 use super::token::Right;
@@ -269,6 +270,12 @@ pub trait Work: Send + Sync {
 
     /// The package as it is; `None` where the project has none.
     fn package<'a>(&'a self, by: By<'a>) -> Done<'a, Option<Arc<WholePackage>>>;
+
+    /// The package as a session sees it that has something staged; `None` for one that has nothing.
+    fn seen_by<'a>(&'a self, by: By<'a>, session: &'a str) -> Done<'a, Option<Seen>>;
+
+    /// What records are called; those that are not there are left out.
+    fn titles<'a>(&'a self, by: By<'a>, ids: &'a [RecordId]) -> Done<'a, BTreeMap<RecordId, String>>;
 
     fn workflows<'a>(&'a self, by: By<'a>) -> Done<'a, Vec<WorkflowLine>>;
 

@@ -337,7 +337,8 @@ async fn an_agent_is_edited_by_hand_on_what_was_read() {
     assert!(clash.contains("Says &#60;what&#62; is done.") && clash.contains("Another role."), "{clash}");
     assert!(!clash.contains("value=\"apply\""), "what clashes is not applied: {clash}");
     let now = shown(&browser, &path).await;
-    assert!(now.contains("Says &#60;what&#62; is done.") && now.contains("name=\"icon\""), "{now}");
+    assert!(now.contains("Another role.") && now.contains("not applied yet"), "a person sees their own changes: {now}");
+    assert!(now.contains("name=\"icon\""), "{now}");
     assert_eq!(browser.get(&format!("{BUILDER}/agents/nobody/edit")).await.status, 404);
     assert_eq!(with_viewer(&rig).await.get(&path).await.status, 403);
 }
@@ -431,8 +432,8 @@ fn ways_are(ways: &[(String, String, String)], expected: &[(&str, &str, &str)]) 
     assert_eq!(ways, expected);
 }
 
-/// Makes something in `main` by hand and applies it. Answers the address of its change set.
-async fn made(browser: &Browser<'_>, kind: &str, fields: &[(&str, &str)]) -> String {
+/// Makes something in `main` by hand. Answers the address of its change set.
+async fn staged(browser: &Browser<'_>, kind: &str, fields: &[(&str, &str)]) -> String {
     let usual = [
         ("workflow", "main"),
         ("agent", "nurse"),
@@ -444,7 +445,12 @@ async fn made(browser: &Browser<'_>, kind: &str, fields: &[(&str, &str)]) -> Str
     let all: Vec<_> = fields.iter().copied().chain(usual).collect();
     let made = browser.post(&format!("{BUILDER}/new/{kind}"), &form(&all)).await;
     assert_eq!(made.status, 303, "{made:?}");
-    let set = made.header("location").unwrap().to_owned();
+    made.header("location").unwrap().to_owned()
+}
+
+/// Makes something in `main` by hand and applies it. Answers the address of its change set.
+async fn made(browser: &Browser<'_>, kind: &str, fields: &[(&str, &str)]) -> String {
+    let set = staged(browser, kind, fields).await;
     apply(browser, &set).await;
     set
 }
@@ -454,6 +460,35 @@ async fn choice(browser: &Browser<'_>, path: &str, reads: &str) -> String {
     let page = shown(browser, path).await;
     let before = page.split(&format!(">{reads}<")).next().unwrap().to_owned();
     before.rsplit("value=\"").next().unwrap().split('"').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn what_is_made_by_hand_builds_on_what_is_not_applied_yet() {
+    let rig = Rig::start_all(vec![house()], HttpLimits::default(), None, PackageWork::of).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    browser.post(&format!("{BUILDER}/new"), &form(&[("name", "discharge"), ("description", "For wards")])).await;
+    first_workflow(&browser).await;
+    let form_of_step = format!("{BUILDER}/new/step");
+    assert!(!shown(&browser, &form_of_step).await.contains("not applied yet"));
+    let check = staged(&browser, "step", &[("id", "check"), ("after", "collect")]).await;
+    let page = shown(&browser, &form_of_step).await;
+    assert!(page.contains("not applied yet") && page.contains(&format!("href=\"{check}\"")), "{page}");
+    assert!(page.contains("<option value=\"check\">"), "the step that is staged is offered: {page}");
+    let edit = shown(&browser, &format!("{BUILDER}/edit?name=step%3Amain%2Fcheck")).await;
+    assert!(edit.contains("No mistake.") && edit.contains("not applied yet"), "its text can be edited: {edit}");
+    let send = staged(&browser, "step", &[("id", "send"), ("after", "check")]).await;
+    let page = shown(&browser, &send).await;
+    assert!(page.contains(&format!("href=\"{check}\"")), "it is made on the other: {page}");
+    apply(&browser, &send).await;
+    ways_are(&ways(&rig).await, &[("check", "send", ""), ("collect", "check", "")]);
+    let removal = format!("{BUILDER}/new/step-removal");
+    let node = choice(&browser, &removal, "main: send").await;
+    let answer = browser.post(&removal, &form(&[("node", &node)])).await;
+    assert_eq!(answer.status, 303, "{answer:?}");
+    let page = shown(&browser, &removal).await;
+    assert!(!page.contains(">main: send<") && page.contains("not applied yet"), "it goes once: {page}");
+    let again = browser.post(&removal, &form(&[("node", &node)])).await;
+    assert!(again.status == 400 && again.body.contains("no such step any more"), "{again:?}");
 }
 
 #[tokio::test]

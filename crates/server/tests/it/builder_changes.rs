@@ -238,6 +238,49 @@ async fn sets_that_stand_on_each_other_are_a_chain_and_a_graph_is_seen_before_an
     let chain = shown(&browser, &format!("{CHANGES}/{second}")).await;
     assert!(chain.contains(&format!("href=\"{CHANGES}/{first}\">{first}</a> (applied with it)")), "{chain}");
     assert!(body.contains(&format!("{second}</a> (made on it)")), "{body}");
+    let decided = form(&[("decision", "discard"), ("digest", &hidden(&body, "digest"))]);
+    assert_eq!(browser.post(&format!("{CHANGES}/{first}"), &decided).await.status, 303);
+    let given_up = shown(&browser, &format!("{CHANGES}/{first}")).await;
+    for part in ["What it would have made different", "Graph before", "Graph after", "write workflow:"] {
+        assert!(given_up.contains(part), "{part}: {given_up}");
+    }
+    assert!(!given_up.contains("Your decision"), "{given_up}");
+    let blocked = shown(&browser, &format!("{CHANGES}/{second}")).await;
+    assert!(
+        blocked.contains(&format!("made on <a href=\"{CHANGES}/{first}\">{first}</a>, which was given up")),
+        "{blocked}"
+    );
+    assert!(!blocked.contains("builder.change") && !blocked.contains(">Apply"), "{blocked}");
+}
+
+#[tokio::test]
+async fn the_history_says_what_was_done_and_an_undo_shows_the_graph() {
+    let rig = rig_with(sample()).await;
+    let (house, browser) = (&rig.houses[0], Browser::signed_in(&rig, USER_NAME).await);
+    let applied = async |id: &str| {
+        let path = format!("{CHANGES}/{id}");
+        let digest = hidden(&shown(&browser, &path).await, "digest");
+        assert_eq!(browser.post(&path, &form(&[("decision", "apply"), ("digest", &digest)])).await.status, 303);
+    };
+    for title in ["One", "Two"] {
+        let read = person(house, "builder.workflow.read", json!({ "workflowId": FLOW })).await.data;
+        let change = json!([{ "op": "upsert", "targetType": "workflow", "target": { "workflowId": FLOW },
+            "payload": { "nodes": [{ "id": "scope", "title": title }] } }]);
+        applied(&staged(house, title, change, read["revisions"].clone()).await).await;
+    }
+    applied(&two(&rig).await).await;
+    let history = shown(&browser, HISTORY).await;
+    let object = "/projects/p0/builder/object?name=asset%3Aassets%2Fnew.md";
+    assert!(history.contains(&format!("added <a href=\"{object}\">asset:assets/new.md</a>")), "{history}");
+    assert!(history.contains("changed <a href=") && history.contains("imported the first package"), "{history}");
+    assert_eq!(history.matches("Changed again by change 3").count(), 1, "{history}");
+    let undo = shown(&browser, &format!("{HISTORY}/3/undo")).await;
+    assert!(undo.contains("Graph before") && undo.contains("Graph after") && undo.contains("Two"), "{undo}");
+    let done = browser.post(&format!("{HISTORY}/3/undo"), &form(&[("digest", &hidden(&undo, "digest"))])).await;
+    assert_eq!(done.status, 303, "{done:?}");
+    let history = shown(&browser, HISTORY).await;
+    assert!(history.contains("<span class=\"badge\">taken back by change 5</span>"), "{history}");
+    assert!(!history.contains("Changed again"), "nothing later stands in the way of an undo of change 2: {history}");
 }
 
 #[tokio::test]

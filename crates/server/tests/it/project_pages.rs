@@ -85,6 +85,8 @@ async fn the_audit_shows_what_was_done_the_newest_first_and_page_by_page() {
     let of_nobody = browser.get("/projects/p0/audit?by=olaf").await.body;
     assert!(of_nobody.contains("Nobody in this project has this name"), "{of_nobody}");
     let typed = browser.get("/projects/p0/audit?hours=many").await.body;
+    let misspelt = browser.get("/projects/p0/audit?tool=file.raed").await.body;
+    assert!(misspelt.contains("There is no tool with the name file.raed. Did you mean file.read"), "{misspelt}");
     assert!(typed.contains("The hours are a number above 0.") && typed.contains("value=\"many\""), "{typed}");
 }
 

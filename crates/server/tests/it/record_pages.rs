@@ -8,6 +8,7 @@ use toolhost_store::{Role, Who};
 use crate::pages::{Browser, USER_NAME, form};
 use crate::rig::{Rig, house};
 use crate::session_pages::assert_is_text;
+use crate::working::PackageWork;
 
 const BOARD: &str = "/projects/p0/board";
 
@@ -213,6 +214,54 @@ async fn what_stands_in_the_plan_is_changed_by_a_form_and_features_are_listed() 
     for (id, status) in [("CMT-001", 404), ("REQ-999", 404)] {
         assert_eq!(browser.get(&format!("{}/edit", record(id))).await.status, status, "{id}");
     }
+}
+
+#[tokio::test]
+async fn other_records_stand_with_what_they_are_called_and_forms_offer_them() {
+    let rig = Rig::start_all(vec![house()], HttpLimits::default(), None, PackageWork::of).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    of_each_kind(&rig).await;
+    let component = json!({
+        "name": "Index <b>", "componentType": "database", "responsibilities": ["finds"], "technology": "SQL",
+        "relatedFeatures": ["FEAT-001"],
+    });
+    made(&rig, "component.add", component).await;
+    for (page, shown) in [
+        ("/projects/p0/plan", "FEAT-001</a> Cache"),
+        ("/projects/p0/plan/features", "REQ-001</a> Fast"),
+        ("/projects/p0/plan/features", "COMP-002</a> Index &#60;b&#62;"),
+        (&record("FEAT-001"), "REQ-001</a> Fast"),
+        (&record("FEAT-001"), "COMP-002</a> Index &#60;b&#62;"),
+        (&record("FEAT-001"), "<h2>Requirements that it meets</h2>"),
+        (&record("FEAT-001"), "<summary>What it is</summary>"),
+        ("/projects/p0/plan/new/feature", "<code>REQ-001</code> Fast"),
+        ("/projects/p0/plan/new/feature", "<code>FEAT-001</code> Cache"),
+        (&format!("{}/edit", record("COMP-001")), "<code>FEAT-001</code> Cache"),
+        ("/projects/p0/plan/tasks/new", "<option value=\"COMP-002\">Index &#60;b&#62;</option>"),
+    ] {
+        let body = browser.get(page).await.body;
+        assert!(body.contains(shown), "{page}: {shown}: {body}");
+    }
+    let nameless = form(&[
+        ("name", "x"),
+        ("componentType", "other"),
+        ("otherType", ""),
+        ("responsibilities", ""),
+        ("technology", "x"),
+    ]);
+    let nameless = browser.post("/projects/p0/plan/new/component", &nameless).await;
+    assert!(nameless.status == 400 && nameless.body.contains("id=\"otherType-error\""), "{nameless:?}");
+}
+
+#[tokio::test]
+async fn what_a_refused_form_did_not_change_is_in_it_as_before() {
+    let rig = Rig::one().await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    made(&rig, "ticket.create", json!({ "title": "One", "description": "for <ann>" })).await;
+    let edit = format!("{}/edit", record("TKT-001"));
+    let typed = form(&[("version", "1"), ("title", "One"), ("description", "for <ann>"), ("priority", "no such")]);
+    let refused = browser.post(&edit, &typed).await;
+    assert!(refused.status == 400 && refused.body.contains("for &#60;ann&#62;</textarea>"), "{refused:?}");
 }
 
 #[tokio::test]

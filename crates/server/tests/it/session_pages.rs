@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use toolhost_builder::change::Side;
 use toolhost_contract::{ErrorKind, Journal, ToolError};
 use toolhost_host::Undo;
+use toolhost_records::RecordId;
 use toolhost_server::http::{
     Archive, By, ChangePreview, DeployWork, Done, Forked, HttpLimits, Imported, MemberChanged, ModelLine, NewRole,
     NewRun, PackageFindings, Replaces, SessionInfo, Stop, TokenMade, TokenWish, WebhookWork, WholePackage, Work,
@@ -84,7 +85,11 @@ async fn sessions_are_listed_in_pages_and_by_state() {
         let rig = Rig::start(vec![asking_nobody(engine.builder())], HttpLimits::default()).await;
         for number in 0..52 {
             rig.advance(1000);
-            let state = if number == 3 { SessionState::Failed } else { SessionState::Done };
+            let state = match number {
+                3 => SessionState::Failed,
+                4 => SessionState::Active,
+                _ => SessionState::Done,
+            };
             session(&rig, &format!("as_{number:016}"), &format!("goal {number}."), &[], state).await;
         }
         let browser = Browser::signed_in(&rig, "local").await;
@@ -103,6 +108,12 @@ async fn sessions_are_listed_in_pages_and_by_state() {
             "{}",
             failed.body
         );
+        // No host runs it.
+        let interrupted = browser.get("/projects/p0/sessions?state=interrupted").await.body;
+        assert!(interrupted.matches("goal ").count() == 1 && interrupted.contains("goal 4."), "{interrupted}");
+        let working = browser.get("/projects/p0/sessions?state=working").await.body;
+        assert!(working.contains("There is no session in this state."), "{working}");
+        assert_eq!(browser.get("/projects/p0/sessions?state=nowhere").await.status, 400);
     }
 }
 
@@ -444,6 +455,14 @@ impl Work for Told {
     fn findings<'a>(&'a self, _: &'a [u8]) -> Done<'a, PackageFindings> {
         unreachable!()
     }
+    fn seen_by<'a>(&'a self, _: By<'a>, _: &'a str) -> Done<'a, Option<toolhost_builder::packages::Seen>> {
+        unreachable!()
+    }
+    fn titles<'a>(&'a self, _: By<'a>, ids: &'a [RecordId]) -> Done<'a, BTreeMap<RecordId, String>> {
+        let known = ids.iter().filter(|id| id.to_string() == "TKT-007").map(|id| (*id, "A ticket".to_owned()));
+        let known = known.collect();
+        Box::pin(async { Ok(known) })
+    }
     fn workflows<'a>(&'a self, _: By<'a>) -> Done<'a, Vec<toolhost_builder::packages::WorkflowLine>> {
         unreachable!()
     }
@@ -578,10 +597,7 @@ async fn a_form_starts_a_session_and_keeps_what_was_typed_where_it_is_wrong() {
         (form(&[("goal", "x"), ("ticket", "TKT-<1>"), ("kind", "step")]), "id=\"id-error\""),
         (form(&[("goal", "x"), ("ticket", "TKT-<1>"), ("id", "step-1")]), "id=\"kind-error\""),
         (form(&[("goal", "x"), ("ticket", "TKT-<1>"), ("model", "nope")]), "id=\"model-error\""),
-        (
-            form(&[("goal", "x"), ("ticket", "TKT-<1>"), ("model", "script"), ("files", "a\r\nmodel.none")]),
-            "id=\"files-error\"",
-        ),
+        (form(&[("goal", "x"), ("ticket", "TKT-<1>")]), "id=\"ticket-error\""),
     ] {
         let wrong = browser.post(path, &typed).await;
         assert_eq!(wrong.status, 400, "{typed}: {wrong:?}");
@@ -591,6 +607,16 @@ async fn a_form_starts_a_session_and_keeps_what_was_typed_where_it_is_wrong() {
             wrong.body
         );
     }
+    let all_wrong =
+        form(&[("goal", " "), ("ticket", "TKT-008"), ("profile", "nope"), ("model", "nope"), ("kind", "step")]);
+    let all_wrong = browser.post(path, &all_wrong).await;
+    for field in ["goal", "ticket", "profile", "model", "id"] {
+        let beside = format!("id=\"{field}-error\"");
+        assert!(all_wrong.body.contains(&beside), "all that is wrong is said at once, {field}: {}", all_wrong.body);
+    }
+    let no_file = [("goal", "x"), ("ticket", "TKT-007"), ("model", "script:slow"), ("files", "a\r\nmodel.none")];
+    let no_file = browser.post(path, &form(&no_file)).await;
+    assert!(no_file.status == 400 && no_file.body.contains("id=\"files-error\""), "{no_file:?}");
     assert!(told.said.lock().unwrap().is_empty(), "nothing was started");
     let typed = form(&[
         ("goal", "one\r\ntwo"),

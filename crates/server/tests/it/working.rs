@@ -9,6 +9,7 @@ use toolhost_builder::packages::{Apply, ChangeSetLine, Deed, PackageError, Packa
 use toolhost_builder::{Files, Package, from_zip_up_to, to_zip, validate};
 use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_host::Undo;
+use toolhost_records::{RecordId, Records};
 use toolhost_server::http::{
     Archive, By, ChangePreview, DeployLine, DeployUndo, DeployWork, Done, Forked, Imported, MemberChanged, ModelLine,
     NewRole, NewRun, PackageFindings, Replaces, SessionInfo, Stop, TokenMade, TokenWish, WebhookWork, WholePackage,
@@ -20,19 +21,23 @@ use toolhost_testkit::{House, USER};
 /// The work of a test's project. Sessions are kept, and no model answers.
 pub(crate) struct PackageWork {
     packages: Packages,
+    records: Records,
     sessions: Sessions,
     project: i64,
 }
 
 impl PackageWork {
     pub(crate) fn of(house: &House) -> Option<Arc<dyn Work>> {
-        let packages = Packages::new(house.store.database());
-        Some(Arc::new(Self { packages, sessions: house.store.sessions().clone(), project: house.project.id }))
+        let (packages, records) = (Packages::new(house.store.database()), Records::new(house.store.database()));
+        Some(Arc::new(Self { packages, records, sessions: house.store.sessions().clone(), project: house.project.id }))
+    }
+
+    fn who(&self, user: &str) -> Who {
+        Who { project_id: self.project, user_id: USER, name: user.to_owned(), call_id: "test".to_owned() }
     }
 
     fn shelf(&self, user: &str) -> ProjectPackage {
-        let who = Who { project_id: self.project, user_id: USER, name: user.to_owned(), call_id: "test".to_owned() };
-        self.packages.shelf(who).unwrap()
+        self.packages.shelf(self.who(user)).unwrap()
     }
 
     async fn session(&self, id: &str) -> Result<SessionInfo, ToolError> {
@@ -110,6 +115,14 @@ impl Work for PackageWork {
 
     fn undo_files<'a>(&'a self, _: By<'a>, _: &'a str, _: &'a str) -> Done<'a, ()> {
         Box::pin(async { nothing() })
+    }
+
+    fn seen_by<'a>(&'a self, by: By<'a>, session: &'a str) -> Done<'a, Option<toolhost_builder::packages::Seen>> {
+        Box::pin(async move { Ok(self.shelf(by.user).seen_by(session).await?) })
+    }
+
+    fn titles<'a>(&'a self, by: By<'a>, ids: &'a [RecordId]) -> Done<'a, BTreeMap<RecordId, String>> {
+        Box::pin(async move { Ok(self.records.desk(self.who(by.user)).unwrap().titles(ids).await?) })
     }
 
     fn workflows<'a>(&'a self, by: By<'a>) -> Done<'a, Vec<WorkflowLine>> {

@@ -87,6 +87,8 @@ pub struct SessionRow {
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {
     pub state: Option<SessionState>,
+    /// Only those that a host that lives runs, or only others.
+    pub running: Option<bool>,
     /// Only those that come after this one in the list: its `updated_at_ms` and its id.
     pub after: Option<(i64, String)>,
     pub limit: i64,
@@ -288,7 +290,34 @@ impl Sessions {
 
     /// A page of the list, the one last worked in first.
     pub async fn page(&self, project: i64, filter: &SessionFilter) -> Result<Vec<SessionRow>> {
-        let (at_ms, id) = filter.after.clone().unwrap_or((i64::MAX, String::new()));
+        let limit = usize::try_from(filter.limit).unwrap_or(0);
+        let (mut found, mut after) = (Vec::new(), filter.after.clone());
+        loop {
+            let rows = self.rows(project, filter, after.take()).await?;
+            let is_last = i64::try_from(rows.len()).is_ok_and(|count| count < filter.limit);
+            after = rows.last().map(|last| (last.updated_at_ms, last.id.clone()));
+            for row in rows {
+                let row = self.told(row).await?;
+                // Whether a host lives is not in the rows, and a session whose host has died may have ended with it.
+                let is_wanted = filter.state.is_none_or(|state| row.state == state)
+                    && filter.running.is_none_or(|running| row.running == running);
+                if is_wanted && found.len() < limit {
+                    found.push(row);
+                }
+            }
+            if is_last || found.len() >= limit {
+                return Ok(found);
+            }
+        }
+    }
+
+    async fn rows(
+        &self,
+        project: i64,
+        filter: &SessionFilter,
+        after: Option<(i64, String)>,
+    ) -> Result<Vec<SessionRow>> {
+        let (at_ms, id) = after.unwrap_or((i64::MAX, String::new()));
         // Two conditions on the time: the first is one that an index is walked by.
         let text = format!(
             "SELECT {COLUMNS} FROM agent_session
@@ -297,12 +326,7 @@ impl Sessions {
         );
         let state = filter.state.map(SessionState::as_str).unwrap_or_default();
         let query = crate::db::sql_of(text).bind(project).bind(at_ms).bind(id).bind(state).bind(filter.limit);
-        let rows = query.read(&self.inner.db).await?;
-        let mut found = Vec::with_capacity(rows.len());
-        for row in &rows {
-            found.push(self.told(session(row)?).await?);
-        }
-        Ok(found)
+        query.read(&self.inner.db).await?.iter().map(session).collect()
     }
 
     async fn told(&self, mut row: SessionRow) -> Result<SessionRow> {

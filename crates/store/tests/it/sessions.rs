@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use toolhost_contract::{CallId, Fate, Journal, JournalError, Signal, Trace};
 use toolhost_records::Learning;
 use toolhost_store::Who;
-use toolhost_store::{Entry, Error, Event, Held, NewSession, SessionState};
+use toolhost_store::{Entry, Error, Event, Held, NewSession, SessionFilter, SessionState};
 use toolhost_testkit::database::{Address, Place, Room, engines, entry};
 
 use crate::file_log::change;
@@ -140,6 +140,38 @@ async fn two_processes_never_run_one_session() {
             got.extend(want.await.unwrap().ok());
         }
         assert_eq!(got.len(), 1, "{place}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_sessions_that_nobody_runs_are_as_full_as_they_can_be() {
+    for place in engines() {
+        let here = place.room().await;
+        let sessions = here.store.sessions();
+        let ids: Vec<String> = (0..6).map(|number| format!("as_{number:016x}")).collect();
+        let mut held = Vec::new();
+        for (number, id) in ids.iter().enumerate() {
+            sessions.create(&new(&here, id)).await.unwrap();
+            if number % 2 == 1 {
+                held.push(sessions.hold(here.project, id).await.unwrap());
+            }
+        }
+        for (running, expected) in [(false, [0, 2, 4]), (true, [1, 3, 5])] {
+            let (mut found, mut after) = (Vec::new(), None);
+            loop {
+                let active = Some(SessionState::Active);
+                let filter = SessionFilter { state: active, running: Some(running), after: after.take(), limit: 2 };
+                let page = sessions.page(here.project, &filter).await.unwrap();
+                after = page.last().map(|last| (last.updated_at_ms, last.id.clone()));
+                let is_last = page.len() < 2;
+                found.extend(page.into_iter().map(|row| row.id));
+                if is_last {
+                    break;
+                }
+            }
+            found.sort();
+            assert_eq!(found, expected.map(|number| ids[number].clone()), "{running}");
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
 use serde_json::Value;
-use toolhost_contract::{ToolError, visible_json, visible_line};
+use toolhost_contract::{SESSION_MARK, ToolError, nearest, or_list, visible_json, visible_line};
 use toolhost_host::{ask_id, ask_number};
 use toolhost_store::{ExportEnd, Filter, Reader, Row};
 
@@ -64,6 +64,8 @@ struct AuditPage<'a> {
     people: Vec<String>,
     /// What is wrong with it.
     error: Option<&'static str>,
+    /// What is said of a name that no tool has; empty where one has it.
+    unknown: String,
     /// The address of the rows before these.
     earlier: Option<String>,
     /// The first and the last of the rows among which these were looked for, where that is a part of them.
@@ -110,6 +112,8 @@ struct Line {
     class: &'static str,
     arguments: String,
     call: String,
+    /// The session that it was made in, and where that is: of one of an agent of ours, its page.
+    session: Option<(String, String)>,
 }
 
 impl Line {
@@ -133,9 +137,20 @@ impl Line {
             said: said + &took.unwrap_or_default(),
             class,
             arguments: shortened(body.get("arguments")),
+            session: body.get("sessionId").and_then(Value::as_str).map(|id| session_of(membership, id)),
             call: membership.path(&format!("audit/calls/{}", super::encoded(&row.call_id))),
         }
     }
+}
+
+/// A session, and where it is: of one that is no agent's of ours, what it did.
+fn session_of(membership: &Membership, id: &str) -> (String, String) {
+    let name = super::encoded(id);
+    let address = match id.starts_with(SESSION_MARK) {
+        true => membership.path(&format!("sessions/{name}")),
+        false => format!("{}?session={name}", membership.path(SECTION)),
+    };
+    (visible_line(id), address)
 }
 
 /// The newest first. Of a call that has ended, its end alone, with what it was asked.
@@ -248,7 +263,8 @@ impl Question {
             None if self.by.is_empty() => None,
             None => return Err("Nobody in this project has this name."),
         };
-        let known = membership.project.gate.registry().get(&self.tool).map(|tool| tool.info.name.to_string());
+        let registry = membership.project.gate.registry();
+        let known = registry.get(&self.tool).map(|tool| tool.info.name.to_string());
         let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         Ok(Filter {
             // Names by which models know a tool are found, too.
@@ -264,6 +280,18 @@ impl Question {
             ..Filter::default()
         })
     }
+}
+
+/// What is said of a name that no tool has, with the names that it may be meant for. What people do without a tool has names, too.
+fn unknown_tool(membership: &Membership, typed: &str) -> String {
+    let registry = membership.project.gate.registry();
+    if typed.is_empty() || registry.get(typed).is_some() {
+        return String::new();
+    }
+    let near = nearest(typed, registry.tools().iter().map(|tool| &*tool.info.name));
+    let meant =
+        if near.is_empty() { String::new() } else { format!(" Did you mean {}?", or_list(&near).replace('`', "")) };
+    visible_line(&format!("There is no tool with the name {typed}.{meant}"))
 }
 
 async fn names(membership: &Membership) -> Result<Names, ToolError> {
@@ -310,6 +338,7 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             "{address}?{}",
             Question { all: !question.all, ..question.clone() }.written().trim_start_matches('&')
         );
+        let question_tool = question.tool.clone();
         let Question { failed, all, files, .. } = question;
         let [tool, session, hours, by] =
             [question.tool, question.session, question.hours, question.by].map(|typed| visible_line(&typed));
@@ -327,6 +356,7 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             other,
             people,
             error,
+            unknown: unknown_tool(&membership, &question_tool),
             earlier,
             looked_at,
         };

@@ -252,7 +252,12 @@ impl Asked<'_> {
 fn changes(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
-        let found = visitor.read(&membership, "git.diff", json!({})).await.map_err(|error| sentence(&error));
+        // Both start programs of git, and neither needs the other.
+        let (found, status) = tokio::join!(
+            visitor.read(&membership, "git.diff", json!({})),
+            visitor.read(&membership, "git.status", json!({})),
+        );
+        let (found, status) = (found.map_err(|error| sentence(&error)), status.unwrap_or_default());
         let (diff, error, is_cut) = match &found {
             Ok(found) => (text(found, "diff"), None, found.get("truncated") == Some(&Value::Bool(true))),
             Err(error) => ("", Some(error.clone()), false),
@@ -261,7 +266,6 @@ fn changes(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let part = wanted.asked("part").and_then(|part| part.parse().ok()).unwrap_or(1).clamp(1, parts.count());
         let split = (wanted.asked("view") == Some(SPLIT)).then(|| parts.split(part));
         let lines = parts.lines(part, true).0;
-        let status = visitor.read(&membership, "git.status", json!({})).await.unwrap_or_default();
         let is_new = |file: &&Value| text(file, "unstaged") == "?" || text(file, "staged") == "?";
         let new = items(&status, "files").iter().filter(is_new).map(|file| {
             let path = text(file, "path");

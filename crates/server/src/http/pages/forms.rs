@@ -17,6 +17,8 @@ pub(super) struct Field {
     /// What is wrong with the value.
     pub(super) error: Option<String>,
     pub(super) shape: Shape,
+    /// Words that lines of a text may have, with what each is called. Others can be typed.
+    pub(super) known: Vec<(String, String)>,
 }
 
 /// What a field looks like.
@@ -33,7 +35,7 @@ pub(super) enum Shape {
 
 impl Field {
     pub(super) fn new(name: &'static str, label: &'static str, shape: Shape) -> Self {
-        Self { name, label, hint: "", value: String::new(), error: None, shape }
+        Self { name, label, hint: "", value: String::new(), error: None, shape, known: Vec::new() }
     }
 
     pub(super) fn hint(self, hint: &'static str) -> Self {

@@ -4,7 +4,7 @@
 //! as its words, and a link leads to the web or to a mail alone, with its target beside it.
 
 use askama::Template;
-use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag};
+use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use super::marks::without_marks;
 
@@ -94,6 +94,27 @@ impl Markdown {
         };
         writer.pieces.iter().any(is_mark).then_some(Self { pieces: writer.pieces })
     }
+}
+
+/// What a text says without its marks, on one line.
+pub(super) fn plain(source: &str) -> String {
+    let source = &source[..source.floor_char_boundary(BYTES_MAX)];
+    let mut said = String::new();
+    for event in Parser::new_ext(source, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {
+        match event {
+            Event::Text(text) | Event::Code(text) | Event::Html(text) | Event::InlineHtml(text) => said.push_str(&text),
+            Event::SoftBreak | Event::HardBreak | Event::Rule => said.push(' '),
+            Event::End(end) if !end_is_inside_a_line(end) => said.push(' '),
+            _ => {}
+        }
+    }
+    let words: Vec<&str> = said.split_whitespace().collect();
+    if words.is_empty() { source.to_owned() } else { words.join(" ") }
+}
+
+/// Whether words may go on behind it.
+fn end_is_inside_a_line(end: TagEnd) -> bool {
+    matches!(end, TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough | TagEnd::Link | TagEnd::Image)
 }
 
 impl Writer {

@@ -17,6 +17,7 @@ mod failure;
 mod files;
 mod forms;
 mod heard;
+mod known;
 mod live;
 mod markdown;
 mod marks;

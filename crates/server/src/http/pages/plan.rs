@@ -16,6 +16,7 @@ use toolhost_store::AskKind;
 use super::asks::ended::in_words;
 use super::calls::{can_edit, listed, text, texts};
 use super::forms::{Field, Shape, choice, filled};
+use super::known::titles;
 use super::plan_new::buttons;
 use super::record::{address, links};
 use super::route::{Made, Route, Wanted};
@@ -99,10 +100,16 @@ struct Row {
 /// Other records, by what they are to one.
 struct Related {
     label: &'static str,
-    /// Their ids, and where each is.
-    links: Vec<(String, String)>,
+    links: Vec<Other>,
     /// What is said where there are none; empty for nothing.
     none: &'static str,
+}
+
+/// Another record: its id, where it is, and what it is called, if that is known.
+struct Other {
+    id: String,
+    address: String,
+    title: String,
 }
 
 impl Related {
@@ -112,7 +119,8 @@ impl Related {
         ids: impl Iterator<Item = &'t str>,
         none: &'static str,
     ) -> Self {
-        Self { label, links: links(membership, ids), none }
+        let other = |(id, address)| Other { id, address, title: String::new() };
+        Self { label, links: links(membership, ids).into_iter().map(other).collect(), none }
     }
 }
 
@@ -124,6 +132,20 @@ impl<'a> PlanPage<'a> {
         let title = MENU.iter().find(|(known, _)| *known == path).map_or("Plan", |(_, title)| title);
         let place = Place { live: FAMILIES, ..membership.place(visitor, PLAN) };
         Self { place, membership, path, title, buttons: buttons(membership, path), fields: Vec::new(), groups: vec![] }
+    }
+
+    /// The page with these lists, in which other records stand with what they are called.
+    async fn with(mut self, visitor: &Visitor<'_>, groups: Vec<Group>) -> Result<Self, ToolError> {
+        self.groups = groups;
+        let rows = self.groups.iter_mut().flat_map(|group| &mut group.rows);
+        let others: Vec<&mut Other> = rows.flat_map(|row| &mut row.related).flat_map(|one| &mut one.links).collect();
+        let titles = titles(visitor, self.membership, others.iter().map(|other| &*other.id)).await?;
+        for other in others {
+            if let Some(title) = titles.get(&other.id) {
+                other.title.clone_from(title);
+            }
+        }
+        Ok(self)
     }
 
     fn menu(&self) -> &'static [(&'static str, &'static str)] {
@@ -212,7 +234,8 @@ async fn show_overview(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respons
         next: next(wanted, cursor, &["iteration"]),
     });
     let fields = filled(vec![of_iteration()], &wanted.query);
-    Ok(page(StatusCode::OK, &PlanPage { fields, groups, ..PlanPage::new(visitor, &membership, "plan") }))
+    let shown = PlanPage { fields, ..PlanPage::new(visitor, &membership, "plan") };
+    Ok(page(StatusCode::OK, &shown.with(visitor, groups).await?))
 }
 
 /// The tasks of the features that the requirements of a page name.
@@ -241,11 +264,22 @@ fn features(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let membership = visitor.membership(wanted.part("project")).await?;
         let data = visitor.read(&membership, "feature.list", arguments(&wanted)).await?;
         let (items, cursor) = listed(&data, "items");
+        let of = iteration(&wanted).map_or(json!({}), |number| json!({ "iteration": number }));
+        let design = visitor.read(&membership, "design.get", of).await?;
+        let components = listed(&design, "components").0;
+        let mut serving: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for component in components {
+            for feature in texts(component, "relatedFeatures") {
+                serving.entry(feature).or_default().push(text(component, "id"));
+            }
+        }
+        let serving = |feature: &str| serving.get(feature).into_iter().flatten().copied();
         let rows = items.iter().map(|one| Row {
             badge: words(text(one, "status")),
             related: vec![
                 Related::new("Meets", &membership, texts(one, "requirementIds"), "no requirement"),
                 Related::new("Tasks", &membership, texts(one, "assignedToTasks"), "no task works on it"),
+                Related::new("Components", &membership, serving(text(one, "id")), ""),
                 Related::new("Waits for", &membership, texts(one, "dependencies"), ""),
             ],
             ..row(&membership, one, text(one, "name"), &[text(one, "estimatedEffort")])
@@ -259,8 +293,7 @@ fn features(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let mut groups = vec![features];
         // A page of its own for each would say little: components are few, and stand below the first features.
         if wanted.asked("cursor").is_none() {
-            let data = visitor.read(&membership, "design.get", arguments(&wanted)).await?;
-            let rows = listed(&data, "components").0.iter().map(|one| {
+            let rows = components.iter().map(|one| {
                 let kind = words(text(one, "componentType"));
                 Row {
                     related: vec![Related::new("Serves", &membership, texts(one, "relatedFeatures"), "no feature")],
@@ -271,7 +304,8 @@ fn features(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             groups.push(Group { title: "Components", empty, rows: rows.collect(), ..Group::default() });
         }
         let fields = filled(vec![of_iteration()], &wanted.query);
-        Ok(page(StatusCode::OK, &PlanPage { fields, groups, ..PlanPage::new(&visitor, &membership, "plan/features") }))
+        let shown = PlanPage { fields, ..PlanPage::new(&visitor, &membership, "plan/features") };
+        Ok(page(StatusCode::OK, &shown.with(&visitor, groups).await?))
     })
 }
 
@@ -310,15 +344,12 @@ async fn show_tasks(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<B
     };
     let new = (membership.path("plan/tasks/new"), "Create a task");
     let fields = vec![Field::new("status", "State", choice(Some("all"), &states)), of_iteration()];
-    Ok(page(
-        StatusCode::OK,
-        &PlanPage {
-            buttons: if can_edit(&membership) { vec![new] } else { Vec::new() },
-            fields: filled(fields, &wanted.query),
-            groups: vec![group],
-            ..PlanPage::new(visitor, &membership, "plan/tasks")
-        },
-    ))
+    let shown = PlanPage {
+        buttons: if can_edit(&membership) { vec![new] } else { Vec::new() },
+        fields: filled(fields, &wanted.query),
+        ..PlanPage::new(visitor, &membership, "plan/tasks")
+    };
+    Ok(page(StatusCode::OK, &shown.with(visitor, vec![group]).await?))
 }
 
 fn artifacts(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {

@@ -12,6 +12,7 @@ use super::calls::{Called, can_edit, complain_about, text};
 use super::done::Done;
 use super::failure::sentence;
 use super::forms::{Field, Shape, choice, complain, filled};
+use super::known::offered;
 use super::record::{Changed, EditPage, address, edit_work, fill_from, read};
 use super::route::{Made, Route, Wanted};
 use super::visitor::{Membership, Visitor};
@@ -80,6 +81,13 @@ pub(super) fn buttons(membership: &Membership, list: &str) -> Vec<(String, &'sta
     of_list.map(|kind| (membership.path(&format!("plan/new/{}", kind.word)), kind.title)).collect()
 }
 
+/// What the form of records of this kind calls a field.
+pub(super) fn label(kind: RecordKind, field: &str) -> Option<&'static str> {
+    let (_, word, _) = CHANGED.iter().find(|(changed, ..)| *changed == kind)?;
+    let kind = KINDS.iter().find(|kind| kind.word == *word)?;
+    fields(kind).iter().find(|known| known.name == field).map(|known| known.label)
+}
+
 fn of_iteration() -> Field {
     Field::new("iteration", "Iteration", Shape::Line).hint("Its number, or 0 for none. Empty: the current one.")
 }
@@ -114,8 +122,8 @@ fn fields(kind: &Kind) -> Vec<Field> {
         ],
         "component" => vec![
             line("name", "Name"),
-            Field::new("componentType", "Type", choice(None, COMPONENTS)).value("other"),
-            line("otherType", "What `other` stands for"),
+            Field::new("componentType", "Type", choice(None, COMPONENTS)),
+            line("otherType", "Its type, if it is another one"),
             lines("responsibilities", "Responsibilities"),
             line("technology", "Technology").hint("What it is built with."),
             lines("relatedFeatures", "Features that it serves").hint("One in each line, such as FEAT-001."),
@@ -170,12 +178,13 @@ fn new(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             return Err(error.hint("Its editors and owners create records."));
         }
         let Some(form) = &wanted.form else {
-            return Ok(shown(&visitor, &membership, kind, StatusCode::OK, filled(fields(kind), &wanted.query), None));
+            let fields = filled(fields(kind), &wanted.query);
+            return Ok(shown(&visitor, &membership, kind, StatusCode::OK, fields, None).await);
         };
         let mut fields = filled(fields(kind), form);
         let arguments = match arguments(&mut fields, None) {
             Some(arguments) => arguments,
-            None => return Ok(shown(&visitor, &membership, kind, StatusCode::BAD_REQUEST, fields, None)),
+            None => return Ok(shown(&visitor, &membership, kind, StatusCode::BAD_REQUEST, fields, None).await),
         };
         match visitor.call(&membership, kind.tool, arguments).await {
             Ok(Called::Done(record)) => Ok(see_done(&made_at(&membership, kind, &record), Done::Created)),
@@ -184,7 +193,7 @@ fn new(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             Err(error) => {
                 let is_beside = complain_about(&mut fields, &error);
                 let error_all = (!is_beside).then(|| sentence(&error));
-                Ok(shown(&visitor, &membership, kind, envelope::status(&error), fields, error_all))
+                Ok(shown(&visitor, &membership, kind, envelope::status(&error), fields, error_all).await)
             }
         }
     })
@@ -212,21 +221,21 @@ async fn change(visitor: &Visitor<'_>, wanted: &Wanted, id: RecordId) -> Result<
         return Err(error.hint("Its editors and owners change records."));
     }
     let record = address(&membership, &id.to_string());
-    let edit = |fields, version: String, error| EditPage {
+    let edit = async |fields, version: String, error| EditPage {
         place: membership.place(visitor, PLAN),
         title: format!("Edit {id}"),
         action: format!("{record}/edit"),
         back: record.clone(),
         error,
         version,
-        fields,
+        fields: offered(visitor, &membership, id.kind, fields).await,
     };
     // A record stays in its iteration.
     let fields = || fields(kind).into_iter().filter(|field| field.name != "iteration").collect::<Vec<_>>();
     let Some(form) = &wanted.form else {
         let found = Value::Object(read(visitor, &membership, id).await?);
         let version = found["version"].to_string();
-        return Ok(page(StatusCode::OK, &edit(fill_from(fields(), &found), version, None)));
+        return Ok(page(StatusCode::OK, &edit(fill_from(fields(), &found), version, None).await));
     };
     let version = form.get("version").cloned().unwrap_or_default();
     let found = Value::Object(read(visitor, &membership, id).await?);
@@ -234,10 +243,10 @@ async fn change(visitor: &Visitor<'_>, wanted: &Wanted, id: RecordId) -> Result<
     if let Some(error) = error {
         let is_beside = fields.iter().any(|field| field.error.is_some());
         let above = (!is_beside).then(|| sentence(&error));
-        return Ok(page(envelope::status(&error), &edit(fields, version, above)));
+        return Ok(page(envelope::status(&error), &edit(fields, version, above).await));
     }
     let Some(mut arguments) = arguments(&mut fields, Some(&names)) else {
-        return Ok(page(StatusCode::BAD_REQUEST, &edit(fields, version, None)));
+        return Ok(page(StatusCode::BAD_REQUEST, &edit(fields, version, None).await));
     };
     arguments["id"] = id.to_string().into();
     if let Ok(version) = version.parse::<i64>() {
@@ -251,7 +260,7 @@ async fn change(visitor: &Visitor<'_>, wanted: &Wanted, id: RecordId) -> Result<
         Err(error) => {
             let is_beside = complain_about(&mut fields, &error);
             let error_all = (!is_beside).then(|| sentence(&error));
-            Ok(page(envelope::status(&error), &edit(fields, version, error_all)))
+            Ok(page(envelope::status(&error), &edit(fields, version, error_all).await))
         }
     }
 }
@@ -294,13 +303,17 @@ fn arguments(fields: &mut [Field], changed: Option<&BTreeSet<&'static str>>) -> 
             arguments[field.name] = value.into();
         }
     }
+    let value = |name: &str| fields.iter().find(|field| field.name == name).map(|field| field.value.trim());
+    if value("componentType") == Some("other") && value("otherType") == Some("") {
+        wrong.insert("otherType", "Say what it is.");
+    }
     for (name, why) in &wrong {
         complain(fields, name, why);
     }
     wrong.is_empty().then_some(arguments)
 }
 
-fn shown(
+async fn shown(
     visitor: &Visitor<'_>,
     membership: &Membership,
     kind: &Kind,
@@ -316,7 +329,11 @@ fn shown(
         error,
         // A new record has none.
         version: String::new(),
-        fields,
+        fields: match CHANGED.iter().find(|(_, word, _)| *word == kind.word) {
+            Some((record, ..)) => offered(visitor, membership, *record, fields).await,
+            // Records of other kinds name none.
+            None => fields,
+        },
     };
     page(status, &new)
 }

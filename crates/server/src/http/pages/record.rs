@@ -15,10 +15,11 @@ use toolhost_records::{Kind, RecordId};
 use super::calls::{Called, can_edit, listed, text, texts};
 use super::done::Done;
 use super::failure::sentence;
+use super::known::titles;
 use super::route::{Made, Route, Wanted};
 use super::text::{Shown, TextPage, When, encoded, name, words};
 use super::visitor::{Membership, Visitor};
-use super::{PLAN, Place, board, page, see, see_done};
+use super::{PLAN, Place, board, page, plan_new, see, see_done};
 use crate::http::envelope;
 
 /// Most of a field on the page of its record; the rest is on a page of its own.
@@ -114,6 +115,8 @@ struct FieldShown {
 struct Link {
     text: String,
     address: String,
+    /// What the other record is called; empty where it is not there.
+    title: String,
 }
 
 /// Records that refer to this one, by what they are to it.
@@ -132,6 +135,8 @@ struct Comment {
 
 struct Version {
     number: i64,
+    /// Whether the record is so now.
+    is_now: bool,
     change: String,
     by: String,
     why: String,
@@ -161,7 +166,7 @@ pub(super) fn address(membership: &Membership, id: &str) -> String {
 /// A text, with where it leads if it is the id of a record.
 fn link(membership: &Membership, text: &str) -> Link {
     let id = RecordId::parse(text).filter(|id| id.to_string() == text);
-    Link { text: name(text), address: id.map(|_| address(membership, text)).unwrap_or_default() }
+    Link { text: name(text), address: id.map(|_| address(membership, text)).unwrap_or_default(), title: String::new() }
 }
 
 pub(super) fn links<'t>(membership: &Membership, ids: impl Iterator<Item = &'t str>) -> Vec<(String, String)> {
@@ -286,6 +291,8 @@ async fn shown(
     let at = |field: &str| When::of(visitor, whole.get(field).and_then(Value::as_i64).unwrap_or_default());
     let comments = listed(&whole, "comments").0.iter().map(|one| comment(visitor, membership, one));
     let session = can_edit(membership) && id.kind == Kind::Ticket && membership.project.work.is_some();
+    let (mut fields, mut refers) = (fields(visitor, membership, id.kind, &whole), refers(membership, &whole));
+    call_by_title(visitor, membership, (&mut fields, &mut refers)).await?;
     Ok(page(
         status,
         &RecordPage {
@@ -297,8 +304,8 @@ async fn shown(
             created: at("createdAtMs"),
             updated: at("updatedAtMs"),
             criteria: criteria(&whole, id.kind == Kind::Ticket && can_edit(membership)),
-            fields: fields(visitor, membership, &whole),
-            refers: refers(membership, &whole),
+            fields,
+            refers,
             comments: comments.collect(),
             has_comments: id.kind == Kind::Ticket,
             older: versions.last().map(|last| last.number).filter(|number| *number > 1),
@@ -314,6 +321,23 @@ async fn shown(
             address,
         },
     ))
+}
+
+/// Puts what other records are called beside their ids.
+async fn call_by_title(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    (fields, refers): (&mut [FieldShown], &mut [Group]),
+) -> Result<(), ToolError> {
+    let lists = fields.iter_mut().map(|field| &mut field.items).chain(refers.iter_mut().map(|group| &mut group.links));
+    let links: Vec<&mut Link> = lists.flatten().filter(|link| !link.address.is_empty()).collect();
+    let titles = titles(visitor, membership, links.iter().map(|link| &*link.text)).await?;
+    for link in links {
+        if let Some(title) = titles.get(&link.text) {
+            link.title.clone_from(title);
+        }
+    }
+    Ok(())
 }
 
 fn title(record: &Map<String, Value>, id: RecordId) -> String {
@@ -339,7 +363,13 @@ fn criteria(record: &Value, can_tick: bool) -> Vec<Criterion> {
     all.iter().enumerate().take(ITEMS_MAX).map(one).collect()
 }
 
-fn fields(visitor: &Visitor<'_>, membership: &Membership, record: &Value) -> Vec<FieldShown> {
+/// What a field is called: as the form of its record calls it, or by its own name in words.
+fn label(kind: Kind, field: &str) -> String {
+    let of_form = plan_new::label(kind, field).or_else(|| edit::label(kind, field));
+    of_form.map_or_else(|| capitalized(&name(&words(field))), str::to_owned)
+}
+
+fn fields(visitor: &Visitor<'_>, membership: &Membership, kind: Kind, record: &Value) -> Vec<FieldShown> {
     let Some(all) = record.as_object() else { return Vec::new() };
     let own = text(record, "id");
     let wanted = all.iter().filter(|(name, value)| {
@@ -348,7 +378,7 @@ fn fields(visitor: &Visitor<'_>, membership: &Membership, record: &Value) -> Vec
     });
     let shown = wanted.map(|(field, value)| {
         let mut shown = FieldShown {
-            label: name(&words(field)),
+            label: label(kind, field),
             name: encoded(field),
             text: Shown::default(),
             source: String::new(),
@@ -392,11 +422,15 @@ fn refers(membership: &Membership, record: &Value) -> Vec<Group> {
 
 /// What several records of a kind are called.
 fn plural(kind: Kind) -> String {
-    let mut plural = words(kind.as_str());
-    if let Some(first) = plural.get_mut(..1) {
+    capitalized(&words(kind.as_str())) + "s"
+}
+
+fn capitalized(words: &str) -> String {
+    let mut words = words.to_owned();
+    if let Some(first) = words.get_mut(..1) {
         first.make_ascii_uppercase();
     }
-    plural + "s"
+    words
 }
 
 fn comment(visitor: &Visitor<'_>, membership: &Membership, one: &Value) -> Comment {
@@ -420,6 +454,7 @@ fn version(visitor: &Visitor<'_>, membership: &Membership, record: &Value, one: 
     let path = || membership.path(&format!("plan/artifacts/{kind}?version={number}&iteration={of}"));
     Version {
         number,
+        is_now: record["version"].as_i64() == Some(number),
         change: name(text(one, "change")),
         by: name(text(one, "by")),
         why: name(text(one, "why")),

@@ -13,7 +13,7 @@ use super::builder::change_path;
 use super::calls::{items, text};
 use super::record::address;
 use super::route::{Made, Route, Wanted};
-use super::text::name;
+use super::text::{headline, name};
 use super::visitor::{Membership, Visitor};
 use super::{Place, SECTIONS, encoded, page};
 
@@ -76,7 +76,7 @@ async fn of_project(visitor: &Visitor<'_>, membership: &Membership, query: &str)
     for session in project.sessions.list(project.id, SESSIONS_MAX).await? {
         rows.push(Row {
             address: membership.path(&format!("sessions/{}", encoded(&session.id))),
-            title: name(&session.title),
+            title: headline(&session.title),
             about: format!("session {} · {}", name(&session.id), session.state.as_str()),
         });
     }

@@ -1,11 +1,11 @@
 //! Texts from elsewhere as a page shows them: cut to a length, with nothing in them that deceives; and times, amounts and durations.
 
 use askama::Template;
-use toolhost_contract::visible_line;
+use toolhost_contract::{Redactor, visible_line};
 
 use super::Place;
 use super::asks::{Line, Parts};
-use super::markdown::Markdown;
+use super::markdown::{Markdown, plain};
 use super::marks::{mark, without_marks};
 use super::split::{SPLIT, Split};
 pub(super) use super::when::When;
@@ -141,6 +141,26 @@ pub(super) fn name(text: &str) -> String {
         return line;
     }
     line.chars().take(NAME_CHARS_MAX).chain(['…']).collect()
+}
+
+/// A text on one line of at most so many characters; all of it stands elsewhere.
+pub(super) fn short(text: &str, chars_max: usize) -> String {
+    let line = visible_line(text);
+    let mut chars = line.chars();
+    let mut cut: String = chars.by_ref().take(chars_max).collect();
+    if chars.next().is_some() {
+        cut.pop();
+        cut.push('…');
+    }
+    cut
+}
+
+/// What a session was asked for, as a title: in one line, without the marks of Markdown.
+pub(super) fn headline(text: &str) -> String {
+    let mut plain = plain(text);
+    // Marks may have stood inside a secret.
+    Redactor::default().redact(&mut plain);
+    name(&plain)
 }
 
 /// `plan_approval` as `plan approval`, `startedAtMs` as `started at`.

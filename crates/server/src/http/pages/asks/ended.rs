@@ -5,6 +5,7 @@ use toolhost_contract::{visible_json, visible_line};
 use toolhost_store::{Ask, AskEnd, AskState, AskSummary};
 
 use super::super::marks::without_marks;
+use super::super::text::When;
 
 /// What became of an ask.
 pub(super) struct Ended {
@@ -13,6 +14,8 @@ pub(super) struct Ended {
     pub(super) is_good: bool,
     /// What was written with the answer: a reason, a text, or other arguments.
     pub(super) text: String,
+    /// When it was answered; `None` where nobody answered.
+    pub(super) when: Option<When>,
 }
 
 impl Ended {
@@ -44,7 +47,8 @@ impl Ended {
             None => without_marks(written.unwrap_or_default()),
         };
         let is_good = ask.state == AskState::Used && outcome("ok") != Some(false);
-        Some(Self { said, is_good, text })
+        let when = ask.answered_at_ms.filter(|_| ask.answered_by.is_some()).map(When::on);
+        Some(Self { said, is_good, text, when })
     }
 }
 

@@ -16,7 +16,7 @@ use super::super::{page, see};
 use super::changes::change_path;
 use super::edit::{need, stage};
 use super::new::NewPage;
-use super::{encoded, place, said, whole};
+use super::{ByHand, encoded, place, said};
 use crate::http::envelope;
 
 /// The pages of this file.
@@ -98,9 +98,9 @@ fn edit(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let membership = visitor.membership(wanted.part("project")).await?;
         need(&membership, membership.role != Role::Viewer)?;
         let id = wanted.part("agent");
-        let whole = whole(&visitor, &membership).await?;
+        let by_hand = ByHand::of(&visitor, &membership).await?;
         let missing = || ToolError::new(ErrorKind::NotFound, "The package has no agent with this id.");
-        let agent = whole.package.agent(id).ok_or_else(missing)?;
+        let agent = by_hand.package().agent(id).ok_or_else(missing)?;
         let object = Object::Agent(id.to_owned());
         let mut shown = NewPage {
             place: place(&visitor, &membership),
@@ -109,7 +109,8 @@ fn edit(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             back: membership.object_path(&object),
             error: None,
             is_set: true,
-            revision: Some(revision::agents(&whole.package)),
+            revision: Some(revision::agents(by_hand.package())),
+            open: by_hand.open(&membership),
             fields: fields(&agent.value),
         };
         let Some(form) = &wanted.form else { return Ok(page(StatusCode::OK, &shown)) };

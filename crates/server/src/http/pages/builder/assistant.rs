@@ -14,7 +14,7 @@ use toolhost_store::{Role, SessionRow, StepRow};
 use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
 use super::super::sessions::{models_of, offers_of, usual_of, why_stopped};
-use super::super::text::{Shown, When, count, dollars, duration};
+use super::super::text::{Shown, When, count, dollars, duration, headline};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see};
 use super::changes::{change_path, status_words};
@@ -209,7 +209,7 @@ async fn sessions_on(
         }
         lines.push(SessionLine {
             href: membership.path(&format!("builder/sessions/{}", encoded(&row.id))),
-            title: visible_line(&row.title.replace('\n', " ")),
+            title: headline(&row.title),
             state: state_words(&row, !waits_of(membership, &row.id).await?.is_empty()),
             why: why_stopped(membership, &row).await?,
             when: When::on(row.updated_at_ms),
@@ -359,7 +359,7 @@ async fn chat_page(
         &ChatPage {
             // What somebody typed, and was refused, stays where it is.
             place: Place { live: if error.is_none() { LIVE } else { "" }, ..place(visitor, membership) },
-            title: visible_line(&row.title.replace('\n', " ")),
+            title: headline(&row.title),
             address,
             session: membership.path(&format!("sessions/{}", encoded(id))),
             state: state_words(&row, !waits.is_empty()),

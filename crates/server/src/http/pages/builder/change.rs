@@ -21,11 +21,11 @@ use super::super::split::{SPLIT, Split};
 use super::super::text::When;
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see_done};
-use super::changes::{change_path, status_words};
+use super::changes::{became, change_path, status_words};
 use super::object::is_there;
-use super::picture::{Picture, Side};
+use super::picture::Pictures;
 use super::text::{TextPart, split};
-use super::{call, encoded, place, said, work};
+use super::{BY_HAND, call, encoded, place, said, work};
 use crate::http::{ChangePreview, WholePackage, envelope};
 
 /// The pages of this file.
@@ -58,6 +58,9 @@ struct ChangePage<'a> {
     /// The sets that are applied with this one, in their order, and those that were made on this one.
     below: Vec<Link>,
     above: Vec<Link>,
+    /// The set that was given up, and that this one contains text of.
+    made_on: Option<Link>,
+    is_rejected: bool,
     error: Option<String>,
     errors: Vec<FoundRow>,
     warnings: Vec<FoundRow>,
@@ -125,17 +128,8 @@ struct ObjectRow {
     sign: &'static str,
     counts: String,
     files: Vec<FileRow>,
-    before: Option<Picture>,
-    after: Option<Picture>,
+    pictures: Pictures,
     fields: Vec<FieldRow>,
-}
-
-impl ObjectRow {
-    /// Two pictures that are too wide to stand beside each other stand one below the other.
-    fn pictures_class(&self) -> &'static str {
-        let are_narrow = [&self.before, &self.after].into_iter().flatten().all(Picture::fits_beside);
-        if are_narrow { "two" } else { "stacked" }
-    }
 }
 
 struct FileRow {
@@ -148,6 +142,8 @@ struct FileRow {
 /// A value of the graph that is not as it was.
 struct FieldRow {
     at: String,
+    /// What became of the whole item; empty where it is a value of one.
+    became: &'static str,
     before: String,
     after: String,
 }
@@ -337,7 +333,7 @@ fn change_page<'a>(
     let link = |id: &String| Link { href: change_path(membership, id), name: visible_line(id) };
     let is_open = matches!(&*set.status, "staged" | "validated");
     let may = membership.role != Role::Viewer;
-    let report = preview.report.as_ref().filter(|_| set.status != "applied");
+    let report = preview.report.as_ref().filter(|_| is_open);
     let is_risk = |found: &&Found| found.code.starts_with(RISK);
     let found = |list: fn(&change::Report) -> &Vec<Found>| {
         let all = report.into_iter().flat_map(list).filter(|found| !is_risk(found));
@@ -348,8 +344,9 @@ fn change_page<'a>(
     deletes.extend(tried.unconfirmed.iter().cloned());
     let delete =
         |name: String| DeleteRow { shown: visible_line(&name), is_confirmed: tried.confirmed.contains(&name), name };
-    // What a person stages by hand has a name instead of a session.
-    let session = Some(&set.session_id).filter(|id| !id.is_empty()).map(|id| {
+    // What is staged at a terminal has a name instead of a session, and what a page stages none that says more.
+    let is_named = |id: &&String| !id.is_empty() && !id.starts_with(BY_HAND);
+    let session = Some(&set.session_id).filter(is_named).map(|id| {
         let is_agents = id.starts_with(SESSION_MARK);
         let href = is_agents.then(|| membership.path(&format!("builder/sessions/{}", encoded(id))));
         (href, visible_line(id))
@@ -368,6 +365,8 @@ fn change_page<'a>(
             .filter(|other| other.based_on.contains(&set.change_set_id))
             .map(|other| link(&other.change_set_id))
             .collect(),
+        made_on: set.made_on_rejected.as_ref().map(link),
+        is_rejected: set.status == "rejected",
         error: tried.error.as_ref().map(said),
         errors: found(|report| &report.errors),
         warnings: found(|report| &report.warnings),
@@ -478,27 +477,22 @@ fn object_row(
     (number, diff): (usize, &ObjectDiff),
     (whole, is_split): (Option<&WholePackage>, bool),
 ) -> ObjectRow {
-    let (change, sign) = match diff.change {
-        Change::Added => ("added", "+"),
-        Change::Modified => ("changed", "~"),
-        Change::Deleted => ("removed", "−"),
+    let sign = match diff.change {
+        Change::Added => "+",
+        Change::Modified => "~",
+        Change::Deleted => "−",
     };
     let inside = match &diff.object {
         Object::Step { workflow, .. } => Some(Object::Workflow(workflow.clone())),
         _ => None,
     };
     let sum = |count: fn(&change::FileDiff) -> usize| diff.files.iter().map(count).sum::<usize>();
-    let sides = diff.graph.as_ref().zip(diff.sides.as_ref());
-    let drawn = |graph: &Value, side: Side<'_>, words: &str| {
-        let is_there = graph.get("nodes").is_some();
-        is_there.then(|| Picture::of(graph, &format!("Graph {words} ({})", diff.object), side, |_| None))
-    };
     ObjectRow {
         anchor: format!("object-{number}"),
         is_inside: inside.is_some_and(|inside| all.iter().any(|other| other.object == inside)),
         object: visible_line(&diff.object.to_string()),
         href: whole.filter(|whole| is_there(whole, &diff.object)).map(|_| membership.object_path(&diff.object)),
-        change,
+        change: became(diff.change),
         sign,
         counts: format!("+{} −{}", sum(|file| file.added), sum(|file| file.removed)),
         files: diff
@@ -510,8 +504,7 @@ fn object_row(
                 split: is_split.then(|| split(&file.unified)),
             })
             .collect(),
-        before: sides.and_then(|(diff, [before, _])| drawn(before, Side::Before(diff), "before")),
-        after: sides.and_then(|(diff, [_, after])| drawn(after, Side::After(diff), "after")),
+        pictures: Pictures::of(diff.graph.as_ref(), diff.sides.as_ref(), &diff.object.to_string()),
         fields: diff.graph.as_ref().map(fields).unwrap_or_default(),
     }
 }
@@ -524,6 +517,7 @@ fn fields(graph: &GraphDiff) -> Vec<FieldRow> {
     };
     let row = |at: String, field: &FieldChange| FieldRow {
         at: visible_line(&at),
+        became: "",
         before: shown(&field.before),
         after: shown(&field.after),
     };
@@ -536,8 +530,9 @@ fn fields(graph: &GraphDiff) -> Vec<FieldRow> {
             }
             change => rows.push(FieldRow {
                 at: visible_line(&format!("{what} {}", item.name)),
-                before: if change == Change::Added { "(nothing)" } else { "there" }.to_owned(),
-                after: if change == Change::Added { "there" } else { "(nothing)" }.to_owned(),
+                became: became(change),
+                before: String::new(),
+                after: String::new(),
             }),
         }
     }

@@ -9,6 +9,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use toolhost_builder::change::Change;
 use toolhost_builder::packages::{ChangeSetLine, Deed, UndoPlan, UndoneFile};
+use toolhost_builder::refs::Object;
 use toolhost_contract::{ErrorKind, ToolError, canonical_json, visible_line};
 use toolhost_store::Role;
 
@@ -17,10 +18,15 @@ use super::super::route::{Made, Route, Wanted};
 use super::super::text::When;
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see_done};
+use super::object::is_there;
 use super::package::counted;
+use super::picture::Pictures;
 use super::text::TextPart;
 use super::{LISTED_MAX, Part, call, encoded, part, place, said, work};
-use crate::http::envelope;
+use crate::http::{WholePackage, envelope};
+
+/// Later changes of the same files that are named.
+const LATER_MAX: usize = 5;
 
 /// The pages of this file.
 pub(in super::super) const ROUTES: &[Route] = &[
@@ -147,17 +153,44 @@ struct DeedRow {
     what: String,
     by: String,
     when: When,
+    /// What became of which objects, each with its address where it is still there; and how many more there are.
+    objects: Vec<(String, String, Option<String>)>,
+    more: i64,
     files: String,
     set: Option<(String, String)>,
     undone: Option<i64>,
+    /// Later changes that stand, of the same files.
+    later: Vec<i64>,
     /// The page that shows what an undo would do.
     undo: Option<String>,
 }
 
-fn deed_row(membership: &Membership, deed: &Deed) -> DeedRow {
+/// What an object or a file has become, as a history says it.
+pub(super) fn became(change: Change) -> &'static str {
+    match change {
+        Change::Added => "added",
+        Change::Modified => "changed",
+        Change::Deleted => "removed",
+    }
+}
+
+/// The later changes of the same files that stand. One that takes a change back that came later than this one leaves its files as
+/// this one made them.
+fn later(deed: &Deed, all: &[Deed]) -> Vec<i64> {
+    let touches = |other: &&Deed| {
+        let is_undo = other.undoes.is_some_and(|undoes| undoes > deed.moment);
+        let stands = other.moment > deed.moment && other.undone_by.is_none() && !is_undo;
+        stands && other.files.iter().any(|file| deed.files.contains(file))
+    };
+    all.iter().filter(touches).map(|other| other.moment).take(LATER_MAX).collect()
+}
+
+fn deed_row(membership: &Membership, deed: &Deed, all: &[Deed], whole: Option<&WholePackage>) -> DeedRow {
     let what = match (&*deed.kind, deed.undoes) {
         ("undo", Some(moment)) => format!("took change {moment} back"),
         ("apply", _) => "applied".to_owned(),
+        // The first one puts files where there were none.
+        ("import", _) if deed.files.is_empty() => "imported the first package".to_owned(),
         ("import", _) => "imported a package".to_owned(),
         ("new", _) => "began an empty package".to_owned(),
         (other, _) => visible_line(other),
@@ -169,6 +202,18 @@ fn deed_row(membership: &Membership, deed: &Deed) -> DeedRow {
         what,
         by: visible_line(&deed.by),
         when: When::on(deed.created_at_ms),
+        objects: deed
+            .objects
+            .iter()
+            .map(|changed| {
+                let object = Object::parse(&changed.object);
+                let is_there = object.filter(|object| whole.is_some_and(|whole| is_there(whole, object)));
+                let href = is_there.map(|object| membership.object_path(&object));
+                (became(changed.change).to_owned(), visible_line(&changed.object), href)
+            })
+            .collect(),
+        more: deed.object_count - i64::try_from(deed.objects.len()).unwrap_or(i64::MAX),
+        later: if deed.undone_by.is_none() { later(deed, all) } else { Vec::new() },
         files: match named.as_str() {
             "" => "all files".to_owned(),
             named => visible_line(&format!("{}: {named}", counted(files, "file"))),
@@ -205,6 +250,7 @@ struct UndoPage<'a> {
 struct UndoneRow {
     path: String,
     change: &'static str,
+    pictures: Pictures,
     text: TextPart,
     is_cut: bool,
 }
@@ -241,6 +287,7 @@ fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 Change::Modified => "changes",
                 Change::Deleted => "goes",
             },
+            pictures: Pictures::of(file.graph.as_ref(), file.sides.as_ref(), &file.path),
             text: TextPart::of_diff(&file.unified),
             is_cut: file.is_cut,
         };
@@ -284,9 +331,11 @@ async fn history(
     membership: &Membership,
     from: Option<&str>,
 ) -> Result<Response<Body>, ToolError> {
-    let deeds = work(membership)?.history(visitor.by()).await?;
+    let (work, by) = (work(membership)?, visitor.by());
+    let all = work.history(by).await?;
+    let whole = work.package(by).await?;
     let address = membership.path("builder/history");
-    let (deeds, part) = part(deeds, from, &address);
-    let deeds = deeds.iter().map(|deed| deed_row(membership, deed)).collect();
+    let (deeds, part) = part(all.iter().collect(), from, &address);
+    let deeds = deeds.iter().map(|deed| deed_row(membership, deed, &all, whole.as_deref())).collect();
     Ok(page(StatusCode::OK, &HistoryPage { place: place(visitor, membership), deeds, part }))
 }

@@ -22,7 +22,7 @@ use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see, see_done};
 use super::changes::change_path;
 use super::package::counted;
-use super::{call, place, said, whole, work};
+use super::{ByHand, call, place, said, session_by_hand, work};
 use crate::http::{Replaces, WholePackage, envelope};
 
 /// Where a package is sent to.
@@ -58,13 +58,14 @@ struct EditPage<'a> {
     text: String,
     reason: String,
     error: Option<String>,
+    /// The person's open sets that are in what the form shows.
+    open: Vec<(String, String)>,
     /// Why its text cannot be edited here.
     closed: Option<&'static str>,
 }
 
 /// The text of an object and the revision around it, as a change set names it.
-fn text_and_revision(whole: &WholePackage, object: &Object) -> Option<(String, String)> {
-    let package = &whole.package;
+fn text_and_revision(package: &Package, object: &Object) -> Option<(String, String)> {
     let (path, revision) = match object {
         Object::Asset(path) => (package.asset(path)?.path.to_owned(), revision::assets(package)),
         Object::Workflow(id) => {
@@ -88,8 +89,8 @@ fn edit(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             wanted.form.as_ref().map_or_else(|| wanted.asked("name"), |form| form.get("name").map(String::as_str));
         let missing = || ToolError::new(ErrorKind::NotFound, "There is no such text in the package.");
         let object = Object::parse(name.unwrap_or_default()).ok_or_else(missing)?;
-        let whole = whole(&visitor, &membership).await?;
-        let (text, revision) = text_and_revision(&whole, &object).ok_or_else(missing)?;
+        let by_hand = ByHand::of(&visitor, &membership).await?;
+        let (text, revision) = text_and_revision(by_hand.package(), &object).ok_or_else(missing)?;
         let unseen = |c: char| is_deceptive(c) && !matches!(c, '\n' | '\t' | '\r');
         let closed = match () {
             () if text.len() > ANSWER_BYTES_MAX => Some("This text is too long to be edited here."),
@@ -106,6 +107,7 @@ fn edit(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             text: if closed.is_some() { String::new() } else { text.clone() },
             reason: String::new(),
             error: None,
+            open: by_hand.open(&membership),
             closed,
         };
         let Some(form) = wanted.form.as_ref().filter(|_| closed.is_none()) else {
@@ -184,8 +186,7 @@ pub(super) async fn stage_checked(
     membership: &Membership,
     set: Value,
 ) -> Result<String, ToolError> {
-    let session = format!("by-hand-{}", membership.user_id);
-    let arguments = json!({ "sessionId": session, "changeSet": set });
+    let arguments = json!({ "sessionId": session_by_hand(membership), "changeSet": set });
     let staged = call(visitor, membership, "builder.change.stage", arguments).await?;
     let id = staged.get("changeSetId").and_then(Value::as_str);
     let id = id.map(str::to_owned).ok_or_else(|| ToolError::internal("a staged set has no id"))?;
@@ -218,6 +219,7 @@ struct ProfilePage<'a> {
     action: String,
     source: &'static str,
     revision: String,
+    open: Vec<(String, String)>,
     domain: String,
     lists: Vec<ListField>,
     error: Option<String>,
@@ -235,10 +237,11 @@ struct ListField {
 fn profile(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
-        let whole = whole(&visitor, &membership).await?;
+        let by_hand = ByHand::of(&visitor, &membership).await?;
+        let package = by_hand.package();
         let is_owner = membership.role == Role::Owner;
-        let entry = whole.package.entry_workflow();
-        let (known, damaged) = match resolve_domain_profile(&whole.package, None) {
+        let entry = package.entry_workflow();
+        let (known, damaged) = match resolve_domain_profile(package, None) {
             Ok(known) => (known, None),
             Err(damaged) => (toolhost_builder::domain::fallback(), Some(damaged.to_string())),
         };
@@ -256,7 +259,8 @@ fn profile(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 "workflow_signal" => "Read from names, descriptions and variables: the package does not say it itself.",
                 _ => "Nothing in the package says it: this is the default.",
             },
-            revision: entry.map(|workflow| revision::workflow(&whole.package, workflow)).unwrap_or_default(),
+            revision: entry.map(|workflow| revision::workflow(package, workflow)).unwrap_or_default(),
+            open: by_hand.open(&membership),
             domain: visible_line(&known.industry_domain),
             lists: LISTS.iter().map(|(name, label)| ListField { name, label, text: list(name) }).collect(),
             error: damaged.map(|damaged| visible_line(&damaged)),

@@ -23,8 +23,12 @@ pub(super) use new::ROUTES as NEW_ROUTES;
 pub(super) use object::ROUTES as OBJECT_ROUTES;
 pub(super) use package::ROUTES as PACKAGE_ROUTES;
 
+use std::sync::Arc;
+
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
+use toolhost_builder::Package;
+use toolhost_builder::packages::Seen;
 use toolhost_builder::refs::Object;
 use toolhost_contract::{ErrorKind, ToolError, visible_line};
 
@@ -35,6 +39,9 @@ use crate::http::{WholePackage, Work};
 
 /// The entry of the menu.
 pub(super) const SECTION: Section = Section { path: "builder", title: "Builder" };
+
+/// How the sessions begin that hold what people change on pages.
+const BY_HAND: &str = "by-hand-";
 
 /// Findings that explain an error.
 const FINDINGS_SAID_MAX: usize = 5;
@@ -54,10 +61,39 @@ fn work(membership: &Membership) -> Result<&dyn Work, ToolError> {
 }
 
 /// The package of the project.
-async fn whole(visitor: &Visitor<'_>, membership: &Membership) -> Result<std::sync::Arc<WholePackage>, ToolError> {
+async fn whole(visitor: &Visitor<'_>, membership: &Membership) -> Result<Arc<WholePackage>, ToolError> {
     let missing =
         || ToolError::new(ErrorKind::NotFound, "This project has no workflow package.").hint("Its owner imports one.");
     work(membership)?.package(visitor.by()).await?.ok_or_else(missing)
+}
+
+/// What a person changes by hand is made on: the package with what they have staged by hand, and not yet applied, over it.
+struct ByHand {
+    whole: Arc<WholePackage>,
+    seen: Option<Seen>,
+}
+
+impl ByHand {
+    async fn of(visitor: &Visitor<'_>, membership: &Membership) -> Result<Self, ToolError> {
+        let whole = whole(visitor, membership).await?;
+        let seen = work(membership)?.seen_by(visitor.by(), &session_by_hand(membership)).await?;
+        Ok(Self { whole, seen })
+    }
+
+    fn package(&self) -> &Package {
+        self.seen.as_ref().map_or(&self.whole.package, |seen| &seen.package)
+    }
+
+    /// The open sets that are counted in: where each is, and its id.
+    fn open(&self, membership: &Membership) -> Vec<(String, String)> {
+        let sets = self.seen.iter().flat_map(|seen| &seen.sets);
+        sets.map(|id| (change_path(membership, id), id.clone())).collect()
+    }
+}
+
+/// The session that a person's changes by hand are staged in.
+fn session_by_hand(membership: &Membership) -> String {
+    format!("{BY_HAND}{}", membership.user_id)
 }
 
 /// Calls a tool as the person who looks, and returns its answer.
@@ -81,18 +117,6 @@ fn said(error: &ToolError) -> String {
     let findings: String = findings.take(FINDINGS_SAID_MAX).map(|message| format!(" {message}.")).collect();
     let step = next_step(error).map(|step| format!(" {step}")).unwrap_or_default();
     visible_line(&format!("{}.{findings}{step}", error.message.trim_end_matches('.')))
-}
-
-/// A text on one line of at most so many characters; all of it stands elsewhere.
-fn short(text: &str, chars_max: usize) -> String {
-    let line = visible_line(text);
-    let mut chars = line.chars();
-    let mut cut: String = chars.by_ref().take(chars_max).collect();
-    if chars.next().is_some() {
-        cut.pop();
-        cut.push('…');
-    }
-    cut
 }
 
 /// All but what means nothing in an address.

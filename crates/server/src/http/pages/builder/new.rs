@@ -19,8 +19,8 @@ use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see, see_done};
 use super::changes::change_path;
 use super::edit::{need, stage_checked};
-use super::{place, remove, said, work};
-use crate::http::{Replaces, WholePackage, envelope};
+use super::{ByHand, place, remove, said, work};
+use crate::http::{Replaces, envelope};
 
 /// The pages of this file.
 pub(in super::super) const ROUTES: &[Route] = &[
@@ -54,6 +54,8 @@ pub(super) struct NewPage<'a> {
     pub(super) is_set: bool,
     /// What the form was filled from, where something is there already.
     pub(super) revision: Option<String>,
+    /// The person's open sets that are in what the form offers.
+    pub(super) open: Vec<(String, String)>,
     pub(super) fields: Vec<Field>,
 }
 
@@ -77,6 +79,7 @@ fn begin(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 error,
                 is_set: false,
                 revision: None,
+                open: Vec::new(),
                 fields,
             };
             page(status, &new)
@@ -104,8 +107,8 @@ fn new(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let missing = || ToolError::new(ErrorKind::NotFound, "Nothing of this kind is made by hand.");
         let (kind, title) = *KINDS.iter().find(|(kind, _)| *kind == wanted.part("kind")).ok_or_else(missing)?;
         need(&membership, membership.role != Role::Viewer)?;
-        let whole = super::whole(&visitor, &membership).await?;
-        let made = NewObject { visitor: &visitor, membership: &membership, whole: &whole, kind, title };
+        let by_hand = ByHand::of(&visitor, &membership).await?;
+        let made = NewObject { visitor: &visitor, membership: &membership, by_hand: &by_hand, kind, title };
         match &wanted.form {
             None => Ok(made.shown(StatusCode::OK, filled(made.fields(), &wanted.query), None)),
             Some(form) => made.answer(form).await,
@@ -117,7 +120,7 @@ fn new(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
 struct NewObject<'a> {
     visitor: &'a Visitor<'a>,
     membership: &'a Membership,
-    whole: &'a WholePackage,
+    by_hand: &'a ByHand,
     kind: &'static str,
     title: &'static str,
 }
@@ -129,7 +132,7 @@ fn upsert(kind: &str, target: Value, payload: Value) -> Value {
 
 impl NewObject<'_> {
     fn package(&self) -> &Package {
-        &self.whole.package
+        self.by_hand.package()
     }
 
     fn fields(&self) -> Vec<Field> {
@@ -292,6 +295,7 @@ impl NewObject<'_> {
             error,
             is_set: true,
             revision: None,
+            open: self.by_hand.open(self.membership),
             fields,
         };
         page(status, &new)

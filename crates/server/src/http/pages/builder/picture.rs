@@ -7,8 +7,8 @@ use serde_json::Value;
 use toolhost_builder::change::{Change, GraphDiff};
 use toolhost_contract::visible_line;
 
+use super::super::text::short;
 use super::layout::{NODE_HEIGHT, NODE_WIDTH, Way, layout};
-use super::short;
 
 /// Characters of a text in a node, and beside an edge.
 const NODE_CHARS_MAX: usize = 22;
@@ -98,7 +98,7 @@ const HALF_PAGE: usize = 440;
 
 impl Picture {
     /// Whether two pictures of this width fit beside each other on a screen of 1,280 pixels.
-    pub(super) fn fits_beside(&self) -> bool {
+    fn fits_beside(&self) -> bool {
         !self.is_drawn || self.width <= HALF_PAGE
     }
 
@@ -123,6 +123,35 @@ impl Picture {
         picture.nodes = nodes.iter().zip(&drawn.nodes).map(|(node, at)| node.shape(*at, &marks, &href)).collect();
         picture.edges = edges.iter().zip(&drawn.ways).map(|(edge, way)| edge.shape(way, &nodes, &marks)).collect();
         picture
+    }
+}
+
+/// A graph before and after a change, each where it is there.
+#[derive(Template)]
+#[template(path = "builder/pictures.html")]
+pub(super) struct Pictures {
+    before: Option<Picture>,
+    after: Option<Picture>,
+}
+
+impl Pictures {
+    /// `of`: what the graph belongs to.
+    pub(super) fn of(diff: Option<&GraphDiff>, sides: Option<&[Value; 2]>, of: &str) -> Self {
+        let both = diff.zip(sides);
+        let drawn = |graph: &Value, side: Side<'_>, words: &str| {
+            let is_there = graph.get("nodes").is_some();
+            is_there.then(|| Picture::of(graph, &format!("Graph {words} ({of})"), side, |_| None))
+        };
+        Self {
+            before: both.and_then(|(diff, [before, _])| drawn(before, Side::Before(diff), "before")),
+            after: both.and_then(|(diff, [_, after])| drawn(after, Side::After(diff), "after")),
+        }
+    }
+
+    /// Two pictures that are too wide to stand beside each other stand one below the other.
+    fn class(&self) -> &'static str {
+        let are_narrow = [&self.before, &self.after].into_iter().flatten().all(Picture::fits_beside);
+        if are_narrow { "two" } else { "stacked" }
     }
 }
 

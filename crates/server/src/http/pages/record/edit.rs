@@ -13,6 +13,7 @@ use super::super::calls::{Called, can_edit, complain_about, text, texts};
 use super::super::done::Done;
 use super::super::failure::sentence;
 use super::super::forms::{Field, Shape, choice, complain, filled};
+use super::super::known::offered;
 use super::super::route::{Made, Wanted};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{PLAN, Place, board, page, see, see_done};
@@ -61,6 +62,12 @@ pub(in super::super) fn edit_work(visitor: Visitor<'_>, wanted: Wanted) -> Made<
         };
         answer(&visitor, &wanted, About { kind: id.kind, id: Some(id) }).await
     })
+}
+
+/// What the form of tickets, or of tasks, calls a field.
+pub(super) fn label(kind: Kind, field: &str) -> Option<&'static str> {
+    let fields = matches!(kind, Kind::Ticket | Kind::Task).then(|| fields(kind)).unwrap_or_default();
+    fields.iter().find(|known| known.name == field).map(|known| known.label)
 }
 
 fn fields(kind: Kind) -> Vec<Field> {
@@ -157,29 +164,30 @@ async fn answer(visitor: &Visitor<'_>, wanted: &Wanted, about: About) -> Result<
     let Some(form) = &wanted.form else {
         let Some(id) = about.id else {
             let fields = filled(fields(about.kind), &wanted.query);
-            return Ok(shown(visitor, &membership, &about, StatusCode::OK, (fields, String::new()), None));
+            return Ok(shown(visitor, &membership, &about, StatusCode::OK, (fields, String::new()), None).await);
         };
         let record = Value::Object(read(visitor, &membership, id).await?);
         let (fields, version) = (fill_from(fields(about.kind), &record), record["version"].to_string());
-        return Ok(shown(visitor, &membership, &about, StatusCode::OK, (fields, version), None));
+        return Ok(shown(visitor, &membership, &about, StatusCode::OK, (fields, version), None).await);
     };
     let version = form.get("version").cloned().unwrap_or_default();
     let mut fields = filled(fields(about.kind), form);
     if form.get("title").map_or(about.id.is_none(), |title| title.trim().is_empty()) {
         complain(&mut fields, "title", "Give it a title.");
-        return Ok(shown(visitor, &membership, &about, StatusCode::BAD_REQUEST, (fields, version), None));
+        return Ok(shown(visitor, &membership, &about, StatusCode::BAD_REQUEST, (fields, version), None).await);
     }
+    let mut sent: Vec<&Field> = fields.iter().collect();
     if let Some(id) = about.id {
         let found = Value::Object(read(visitor, &membership, id).await?);
         let changed = Changed::of(self::fields(about.kind), form, &found);
         if let Some(error) = changed.error {
             let (status, fields) = (envelope::status(&error), changed.fields);
             let error = fields.iter().all(|field| field.error.is_none()).then(|| sentence(&error));
-            return Ok(shown(visitor, &membership, &about, status, (fields, version), error));
+            return Ok(shown(visitor, &membership, &about, status, (fields, version), error).await);
         }
-        fields.retain(|field| changed.names.contains(field.name));
+        sent.retain(|field| changed.names.contains(field.name));
     }
-    let (tool, arguments) = call(&about, form, &fields);
+    let (tool, arguments) = call(&about, form, &sent);
     match visitor.call(&membership, tool, arguments).await {
         Ok(Called::Done(record)) => {
             let done = if about.id.is_some() { Done::Saved } else { Done::Created };
@@ -191,13 +199,13 @@ async fn answer(visitor: &Visitor<'_>, wanted: &Wanted, about: About) -> Result<
             let is_beside = complain_about(&mut fields, &error);
             let status = envelope::status(&error);
             let error = (!is_beside).then(|| sentence(&error));
-            Ok(shown(visitor, &membership, &about, status, (fields, version), error))
+            Ok(shown(visitor, &membership, &about, status, (fields, version), error).await)
         }
     }
 }
 
 /// The call that does what a form says.
-fn call(about: &About, form: &BTreeMap<String, String>, fields: &[Field]) -> (&'static str, Value) {
+fn call(about: &About, form: &BTreeMap<String, String>, fields: &[&Field]) -> (&'static str, Value) {
     let mut arguments = json!({});
     for field in fields {
         let value = field.value.trim();
@@ -227,7 +235,7 @@ fn call(about: &About, form: &BTreeMap<String, String>, fields: &[Field]) -> (&'
     }
 }
 
-fn shown(
+async fn shown(
     visitor: &Visitor<'_>,
     membership: &Membership,
     about: &About,
@@ -249,5 +257,6 @@ fn shown(
         }
         None => (format!("Create a {word}"), membership.path("plan/tasks/new"), membership.path("plan/tasks")),
     };
+    let fields = offered(visitor, membership, about.kind, fields).await;
     page(status, &EditPage { place: membership.place(visitor, section), title, action, back, error, version, fields })
 }

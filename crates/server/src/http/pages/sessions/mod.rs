@@ -13,12 +13,12 @@ use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::Value;
-use toolhost_contract::ToolError;
+use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_store::{Role, SessionFilter, SessionRow, SessionState};
 
 use super::super::told;
 use super::route::{Made, Route, Wanted};
-use super::text::{When, count, dollars, name};
+use super::text::{When, count, dollars, headline, name};
 use super::visitor::{Membership, Visitor};
 use super::{Place, page};
 
@@ -64,8 +64,8 @@ struct ListPage<'a> {
     place: Place<'a>,
     membership: &'a Membership,
     rows: Vec<Row>,
-    /// Each state that can be asked for, and whether it is.
-    states: Vec<(&'static str, bool)>,
+    /// Each state that can be asked for, what it is called, and whether it is asked for.
+    states: Vec<(&'static str, &'static str, bool)>,
     /// Whether those of one state alone are shown.
     is_filtered: bool,
     can_start: bool,
@@ -82,6 +82,17 @@ struct Row {
     cost: String,
     when: When,
 }
+
+/// The states that sessions are listed by: as addresses name them, in words, and what they mean.
+const STATES: [(&str, &str, SessionState, Option<bool>); 7] = [
+    ("working", "working", SessionState::Active, Some(true)),
+    ("interrupted", "interrupted", SessionState::Active, Some(false)),
+    ("paused", "paused", SessionState::Paused, None),
+    ("limited", "stopped by a limit", SessionState::Limited, None),
+    ("failed", "failed", SessionState::Failed, None),
+    ("done", "done", SessionState::Done, None),
+    ("cancelled", "cancelled", SessionState::Cancelled, None),
+];
 
 /// Where a session stands, in words.
 struct State {
@@ -191,17 +202,21 @@ fn replay_of(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
 async fn list(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<Body>, ToolError> {
     let membership = visitor.membership(wanted.part("project")).await?;
     let project = &membership.project;
-    let state = wanted.asked("state").and_then(SessionState::parse);
+    let asked = wanted.asked("state").filter(|state| !state.is_empty());
+    let missing = || ToolError::new(ErrorKind::Validation, "Sessions are in no such state.");
+    let wanted_state =
+        asked.map(|asked| STATES.iter().find(|(word, ..)| *word == asked).ok_or_else(missing)).transpose()?;
+    let (state, running) = wanted_state.map_or((None, None), |(_, _, state, running)| (Some(*state), *running));
     let after = wanted.asked("after").and_then(|after| {
         let (at_ms, id) = after.split_once('.')?;
         Some((at_ms.parse().ok()?, id.to_owned()))
     });
     let limit = i64::try_from(ROWS_MAX + 1).unwrap_or(i64::MAX);
-    let mut found = project.sessions.page(project.id, &SessionFilter { state, after, limit }).await?;
+    let mut found = project.sessions.page(project.id, &SessionFilter { state, running, after, limit }).await?;
     let more = found.len() > ROWS_MAX;
     found.truncate(ROWS_MAX);
     let next = found.last().filter(|_| more).map(|last| {
-        let of_state = state.map(|state| format!("&state={}", state.as_str())).unwrap_or_default();
+        let of_state = wanted_state.map(|(word, ..)| format!("&state={word}")).unwrap_or_default();
         format!("?after={}.{}{of_state}", last.updated_at_ms, super::text::encoded(&last.id))
     });
     let waiting = waiting(&membership).await?;
@@ -210,7 +225,7 @@ async fn list(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<Body>, 
         let why = why_stopped(&membership, row).await?;
         rows.push(Row {
             address: address(&membership, &row.id),
-            title: name(&row.title),
+            title: headline(&row.title),
             state: State::of(row, waiting.contains(&row.id), why),
             profile: name(&row.profile),
             model: name(&row.model),
@@ -223,7 +238,7 @@ async fn list(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<Body>, 
         &ListPage {
             place: Place { live: told::SESSIONS_AND_ASKS, ..membership.place(visitor, PART) },
             rows,
-            states: SessionState::ALL.map(|known| (known.as_str(), state == Some(known))).to_vec(),
+            states: STATES.map(|(word, label, ..)| (word, label, asked == Some(word))).to_vec(),
             is_filtered: state.is_some(),
             can_start: can_work(&membership),
             next,

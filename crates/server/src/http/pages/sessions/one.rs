@@ -17,7 +17,7 @@ use crate::http::envelope;
 use crate::http::pages::failure::sentence;
 use crate::http::pages::route::Wanted;
 use crate::http::pages::split::SPLIT;
-use crate::http::pages::text::{TextPage, When, count, dollars, duration, encoded, name};
+use crate::http::pages::text::{TextPage, When, count, dollars, duration, encoded, headline, name};
 use crate::http::pages::visitor::{Membership, Visitor};
 use crate::http::pages::{Place, page, see};
 use crate::http::told;
@@ -74,6 +74,8 @@ struct Wait {
 /// What the person can do with the session as it stands.
 #[derive(Clone, Copy, Default)]
 struct Can {
+    /// What people are asked.
+    answer: bool,
     say: bool,
     resume: bool,
     pause: bool,
@@ -85,12 +87,13 @@ impl Can {
     /// A session belongs to its user; an owner of the project can stop all.
     fn of(membership: &Membership, row: &SessionRow) -> Self {
         if !super::can_work(membership) {
-            return Self::default();
+            return Self { answer: membership.approver, ..Self::default() };
         }
         let is_own = row.user_id == membership.user_id;
         let stops = is_own || membership.role == Role::Owner;
         let (ended, done) = (row.state == SessionState::Cancelled, row.state == SessionState::Done);
         Self {
+            answer: membership.approver,
             say: is_own && !ended && !row.running,
             resume: is_own && !ended && !done && !row.running,
             pause: stops && row.running && !ended,
@@ -220,7 +223,7 @@ async fn shown(
         status,
         &SessionPage {
             place: Place { live: told::SESSIONS_AND_ASKS, ..membership.place(visitor, PART) },
-            title: name(&row.title),
+            title: headline(&row.title),
             state: State::of(&row, !waits.is_empty(), why),
             id: name(&row.id),
             facts: facts(visitor, membership, &row, &opening.unwrap_or_default()),

@@ -8,7 +8,7 @@ use toolhost_contract::ToolError;
 use super::conversation::{Item, items, tell_asks};
 use super::{PART, address};
 use crate::http::pages::route::Wanted;
-use crate::http::pages::text::{duration, name};
+use crate::http::pages::text::{duration, headline};
 use crate::http::pages::visitor::Visitor;
 use crate::http::pages::{Place, page};
 
@@ -58,7 +58,7 @@ pub(super) async fn show(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respo
         &ReplayPage {
             place: membership.place(visitor, PART),
             address: address(&membership, id),
-            title: name(&row.title),
+            title: headline(&row.title),
             number: shown.last().map_or(at, |item| item.seq) + 1,
             of: last + 1,
             since: duration(u64::try_from(since_ms).unwrap_or_default()),

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use toolhost_contract::{ErrorKind, ToolError};
+use toolhost_contract::{ErrorKind, ToolError, visible_line};
+use toolhost_records::{Kind, RecordId};
 
 use super::{PART, address, can_work};
 use crate::http::pages::failure::sentence;
 use crate::http::pages::forms::{Field, Shape, choice, complain, filled};
+use crate::http::pages::known::offered;
 use crate::http::pages::route::Wanted;
 use crate::http::pages::visitor::{Membership, Visitor};
 use crate::http::pages::{Place, page, see};
@@ -89,11 +91,13 @@ pub(super) async fn answer(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Res
     let Some(form) = &wanted.form else {
         // Another page may have said which ticket or target.
         let fields = filled(fields(&membership, &models), &wanted.query);
-        return Ok(shown(visitor, &membership, StatusCode::OK, fields, None));
+        return Ok(shown(visitor, &membership, StatusCode::OK, fields, None).await);
     };
     let mut fields = filled(fields(&membership, &models), form);
+    check_model(form, &mut fields, &models);
+    check_ticket(visitor, &membership, form, &mut fields).await?;
     let Some(run) = run(form, &mut fields, &membership) else {
-        return Ok(shown(visitor, &membership, StatusCode::BAD_REQUEST, fields, None));
+        return Ok(shown(visitor, &membership, StatusCode::BAD_REQUEST, fields, None).await);
     };
     match work(&membership)?.start(visitor.by(), run).await {
         Ok(session) => Ok(see(&address(&membership, &session.id))),
@@ -106,18 +110,19 @@ pub(super) async fn answer(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Res
             });
             let is_beside = about.is_some_and(|name| complain(&mut fields, name, &message));
             let error = (!is_beside).then_some(message);
-            Ok(shown(visitor, &membership, StatusCode::BAD_REQUEST, fields, error))
+            Ok(shown(visitor, &membership, StatusCode::BAD_REQUEST, fields, error).await)
         }
     }
 }
 
-fn shown(
+async fn shown(
     visitor: &Visitor<'_>,
     membership: &Membership,
     status: StatusCode,
     fields: Vec<Field>,
     error: Option<String>,
 ) -> Response<Body> {
+    let fields = offered(visitor, membership, Kind::Ticket, fields).await;
     page(status, &StartPage { place: membership.place(visitor, PART), membership, error, fields })
 }
 
@@ -130,10 +135,44 @@ pub(super) fn work(membership: &Membership) -> Result<&dyn Work, ToolError> {
     membership.project.work.as_deref().ok_or_else(missing)
 }
 
+/// Says so beside the field where no such model is known.
+fn check_model(form: &BTreeMap<String, String>, fields: &mut [Field], models: &[ModelLine]) {
+    let typed = form.get("model").map(|model| model.trim()).filter(|model| !model.is_empty());
+    if typed.is_some_and(|typed| !models.is_empty() && models.iter().all(|model| model.name != typed)) {
+        let known: Vec<&str> = models.iter().map(|model| &*model.name).collect();
+        complain(
+            fields,
+            "model",
+            &visible_line(&format!("There is no such model here. Choose one of: {}.", known.join(", "))),
+        );
+    }
+}
+
+/// Says so beside the field where the project has no such ticket.
+async fn check_ticket(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    form: &BTreeMap<String, String>,
+    fields: &mut [Field],
+) -> Result<(), ToolError> {
+    let Some(typed) = form.get("ticket").map(|ticket| ticket.trim()).filter(|ticket| !ticket.is_empty()) else {
+        return Ok(());
+    };
+    let id = RecordId::parse(typed).filter(|id| id.kind == Kind::Ticket);
+    let is_there = match id {
+        Some(id) => !work(membership)?.titles(visitor.by(), &[id]).await?.is_empty(),
+        None => false,
+    };
+    if !is_there {
+        complain(fields, "ticket", "There is no such ticket.");
+    }
+    Ok(())
+}
+
 /// What the form asks for. `None`: something is wrong with it, which stands beside its fields.
 fn run(form: &BTreeMap<String, String>, fields: &mut [Field], membership: &Membership) -> Option<NewRun> {
     let typed = |name: &str| form.get(name).map(|value| value.trim()).filter(|value| !value.is_empty());
-    let mut is_right = true;
+    let mut is_right = fields.iter().all(|field| field.error.is_none());
     let mut wrong = |name: &str, message: &str| is_right &= !complain(fields, name, message);
     if typed("goal").is_none() {
         wrong("goal", "Say what the agent is to do.");

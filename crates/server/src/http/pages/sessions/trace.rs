@@ -16,7 +16,7 @@ use toolhost_store::StepRow;
 use super::conversation::{kind_of, number, text};
 use super::{AUDIT_ROWS_MAX, PART, address};
 use crate::http::pages::route::Wanted;
-use crate::http::pages::text::{duration, name};
+use crate::http::pages::text::{duration, headline, name};
 use crate::http::pages::visitor::{Membership, Visitor};
 use crate::http::pages::{Place, page};
 use crate::http::told;
@@ -113,7 +113,7 @@ pub(super) async fn show(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respo
         &TracePage {
             place: Place { live: told::SESSIONS, ..membership.place(visitor, PART) },
             address: address(&membership, id),
-            title: name(&row.title),
+            title: headline(&row.title),
             bars: spans.iter().filter(wanted_span).map(|span| bar(span, begins, total_ms)).collect(),
             only,
             total: duration(total_ms),
