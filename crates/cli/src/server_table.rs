@@ -53,6 +53,8 @@ struct LimitsTable {
     sessions: Option<Number<1, MILLION>>,
     /// How long an MCP session may be idle, with no request under way and nobody listening; 1800 if left out.
     session_idle_seconds: Option<Number<1, { 30 * DAY }>>,
+    /// How long one may be so before it is kept small: its next request takes a moment more; 60 if left out.
+    session_rest_seconds: Option<Number<60, { 30 * DAY }>>,
     /// Pages of one person that hear at once what changes; 32 if left out.
     streams_of_person: Option<Number<1, MILLION>>,
     /// The same of all people; 2048 if left out.
@@ -116,6 +118,7 @@ impl ServerTable {
             sessions_of_token: count(said.sessions_of_token, usual.sessions_of_token),
             sessions: count(said.sessions, usual.sessions),
             session_idle: seconds(said.session_idle_seconds, usual.session_idle),
+            session_rest: seconds(said.session_rest_seconds, usual.session_rest),
             streams_of_person: count(said.streams_of_person, usual.streams_of_person),
             streams: count(said.streams, usual.streams),
             failed_logins: said.failed_logins.map_or(usual.failed_logins, |said| said.0),
@@ -196,14 +199,14 @@ mod tests {
 
     /// Every limit of the server, one line each, with another value than the usual one.
     const ALL: &str = "[server.limits]\nconnections = 3\nconnections_of_address = 2\nhead = \"9K\"\nhead_seconds = 4\nbody = \"2M\"\nbody_seconds = 5\n\
-        requests_of_token = 6\nsessions_of_token = 7\nsessions = 8\nsession_idle_seconds = 9\nstreams_of_person = 10\nstreams = 11\n\
+        requests_of_token = 6\nsessions_of_token = 7\nsessions = 8\nsession_idle_seconds = 9\nsession_rest_seconds = 61\nstreams_of_person = 10\nstreams = 11\n\
         failed_logins = 12\nkeyed_wait_seconds = 13\ndrain_seconds = 14\n";
 
     #[test]
     fn each_limit_of_the_server_can_be_set() {
         let set = format!("{:?}", read(ALL).unwrap().limits());
         let expected = "HttpLimits { connections: 3, connections_of_address: 2, head_bytes: 9216, head_timeout: 4s, body_timeout: 5s, body_bytes: 2097152, \
-            requests_of_token: 6, sessions_of_token: 7, sessions: 8, session_idle: 9s, streams_of_person: 10, streams: 11, \
+            requests_of_token: 6, sessions_of_token: 7, sessions: 8, session_idle: 9s, session_rest: 61s, streams_of_person: 10, streams: 11, \
             failed_logins: 12, keyed_wait: 13s, drain: 14s }";
         assert_eq!(set, expected);
         let usual = format!("{:?}", HttpLimits::default());

@@ -19,6 +19,7 @@ use toolhost_host::Names;
 
 use super::auth::Principal;
 use super::envelope;
+use super::metrics::Metrics;
 use super::sessions::Sessions;
 use super::token::Right;
 use super::{HttpLimits, Serving};
@@ -38,6 +39,7 @@ pub(crate) struct Doors {
     sessions: Arc<Semaphore>,
     limits: HttpLimits,
     version: String,
+    metrics: Arc<Metrics>,
     /// Where there are pages for people, whether they are reached over TLS.
     pages_are_tls: Option<bool>,
     /// Ends them all.
@@ -70,7 +72,8 @@ impl Doors {
         let limits = serving.limits;
         let sessions = Arc::new(Semaphore::new(limits.sessions));
         let pages_are_tls = serving.sign_in.as_ref().map(|sign_in| sign_in.is_tls);
-        Self { open: Mutex::default(), sessions, limits, version: serving.version.clone(), pages_are_tls, life }
+        let (version, metrics) = (serving.version.clone(), Arc::clone(&serving.metrics));
+        Self { open: Mutex::default(), sessions, limits, version, metrics, pages_are_tls, life }
     }
 
     /// Answers a request whose body is whole.
@@ -151,24 +154,28 @@ impl Doors {
             let service = McpService::new(Arc::clone(&door), Arc::clone(&given), ends.clone());
             service.map(|service| service.with_pages(pages.clone())).map_err(std::io::Error::other)
         };
-        let sessions = Arc::new(Sessions::new(self.limits.sessions_of_token, Arc::clone(&self.sessions)));
+        let of_caller = Session::new(life.child_token());
+        let (of_all, metrics) = (Arc::clone(&self.sessions), Arc::clone(&self.metrics));
+        let sessions = Arc::new(Sessions::new(self.limits.sessions_of_token, of_all, of_caller, metrics));
         // Names and origins were checked before anybody was asked who they are.
-        let config = StreamableHttpServerConfig::default()
+        let mut config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_json_response(true)
             .with_cancellation_token(life.child_token())
             .with_max_request_body_bytes(self.limits.body_bytes);
+        config.session_store = Some(Arc::<Sessions>::clone(&sessions));
         let service = StreamableHttpService::new(factory, Arc::clone(&sessions), config);
         let used = Mutex::new(Instant::now());
         Ok(OpenDoor { service, sessions, principal: Mutex::new(Arc::clone(principal)), life, used })
     }
 
-    /// Ends idle sessions, and everything of tokens that are not valid any more.
+    /// Ends idle sessions or lets them rest, and ends everything of tokens that are not valid any more.
     pub(crate) async fn sweep(&self) {
         let all: Vec<(Key, Arc<OpenDoor>)> =
             lock(&self.open).iter().map(|(key, door)| (key.clone(), Arc::clone(door))).collect();
         for (key, door) in all {
             door.sessions.end_idle(self.limits.session_idle).await;
+            door.sessions.rest_idle(self.limits.session_rest).await;
             let is_left = door.sessions.is_empty() && lock(&door.used).elapsed() >= SERVICE_IDLE;
             let principal = Arc::clone(&lock(&door.principal));
             if is_left || !principal.is_valid().await {

@@ -70,6 +70,11 @@ struct FenceLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct SessionLabels {
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct VersionLabels {
     version: String,
 }
@@ -94,6 +99,7 @@ pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
     failed_logins: Counter,
     lost_spans: Counter,
+    sessions: Family<SessionLabels, Gauge>,
 }
 
 impl fmt::Debug for Metrics {
@@ -123,14 +129,32 @@ impl Metrics {
         let lost_spans = Counter::default();
         let help = "Spans of traces that the collector did not take";
         registry.register("lost_spans", help, lost_spans.clone());
+        let sessions = Family::default();
+        registry.register("mcp_sessions", "MCP sessions over HTTP, awake or at rest", sessions.clone());
         let build = Family::<VersionLabels, Gauge>::default();
         build.get_or_create(&VersionLabels { version: version.to_owned() }).set(1);
         registry.register("build_info", "The version that runs", build);
-        Arc::new(Self { registry, calls, call_seconds, denials, answer_seconds, requests, failed_logins, lost_spans })
+        Arc::new(Self {
+            registry,
+            calls,
+            call_seconds,
+            denials,
+            answer_seconds,
+            requests,
+            failed_logins,
+            lost_spans,
+            sessions,
+        })
     }
 
     pub(crate) fn request(&self, operation: &'static str, status: u16) {
         self.requests.get_or_create(&RequestLabels { operation, status }).inc();
+    }
+
+    /// Counts an MCP session that is awake, or at rest, from now on; `by` is -1 for one that is so no longer.
+    pub(crate) fn session(&self, rests: bool, by: i64) {
+        let state = if rests { "resting" } else { "awake" };
+        self.sessions.get_or_create(&SessionLabels { state }).inc_by(by);
     }
 
     pub(crate) fn failed_login(&self) {

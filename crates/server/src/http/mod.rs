@@ -102,6 +102,9 @@ pub struct HttpLimits {
     pub sessions: usize,
     /// How long an MCP session may be idle, with no request under way and nobody listening.
     pub session_idle: Duration,
+    /// How long one may be so before it is kept small: its next request begins it anew, unseen by its client. Replies can be fetched once more
+    /// for a minute.
+    pub session_rest: Duration,
     /// Pages of one person that hear at once what changes.
     pub streams_of_person: usize,
     /// The same of all people.
@@ -127,6 +130,7 @@ impl Default for HttpLimits {
             sessions_of_token: 64,
             sessions: 4096,
             session_idle: Duration::from_secs(30 * 60),
+            session_rest: Duration::from_secs(60),
             streams_of_person: 32,
             streams: 2048,
             failed_logins: 30,

@@ -70,7 +70,7 @@ impl McpService {
         self
     }
 
-    /// With what it ends what goes on in the background.
+    /// With what it ends what goes on in the background, where the transport does not know better.
     fn session(&self) -> &Session {
         if self.has_begun() { &self.closing } else { &self.life }
     }
@@ -312,7 +312,9 @@ impl ServerHandler for McpService {
             Listed::All => (request, None),
             Listed::Core => callers::unwrapped(request, self.door.names)?,
         };
-        let cancel = self.closing.child_token();
+        // A session over HTTP outlasts this service, which goes while the session rests.
+        let held = context.extensions.get::<Session>();
+        let cancel = held.unwrap_or(&self.closing).child_token();
         let holds = self.holds(&context);
         let notifier = context.meta.get_progress_token().map(|token| Notifier::new(context.peer.clone(), token));
         let notifier = notifier.map(Arc::new);
@@ -322,7 +324,7 @@ impl ServerHandler for McpService {
         };
         let slot = context.extensions.get::<Slot>().cloned();
         let pace = slot.map(|slot| Arc::new(slot) as Arc<dyn Pace>);
-        let session = Some(self.session().clone());
+        let session = Some(held.unwrap_or_else(|| self.session()).clone());
         let hooks = Hooks { cancel, progress, pace, session, through, ..self.hooks_of(&context, "tools/call", None) };
         let returned = elicit::Returned { state: request.request_state, responses: request.input_responses };
         let call = self.call(request.name.into_owned(), request.arguments.map_or(Value::Null, Value::Object));

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use toolhost_server::http::HttpLimits;
 use toolhost_testkit::{HttpReply, HttpStream, request};
 
+use crate::metrics::{self, value};
 use crate::rig::{Rig, house};
 
 const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
@@ -133,6 +134,82 @@ async fn an_idle_session_ends_and_one_with_a_listener_does_not() {
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     assert_eq!(in_session(&rig, &listening, &session, read("a.txt")).await.status, 200);
+}
+
+/// Waits until so many sessions are in this state.
+async fn sessions_are(rig: &Rig, state: &str, count: f64) {
+    while value(&metrics::page(rig).await, "toolhost_mcp_sessions", &[state]) != count {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn bash(arguments: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": { "name": "bash", "arguments": arguments } })
+}
+
+/// The data of a call that was answered in a session.
+fn data_of(reply: &HttpReply) -> Value {
+    let events = reply.body.lines().filter_map(|line| line.strip_prefix("data: {"));
+    let last = events.last().map(|event| serde_json::from_str::<Value>(&format!("{{{event}")).unwrap());
+    last.map(|event| event["result"]["structuredContent"]["data"].clone()).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_session_that_rests_goes_on_as_it_was() {
+    let limits = HttpLimits { session_rest: Duration::from_millis(1), ..HttpLimits::default() };
+    let rig = Rig::start(vec![house().helper(toolhost_testkit::fence_helper("tools_fence"))], limits).await;
+    rig.houses[0].workspace.write("a.txt", b"hello");
+    let token = rig.token(&["call"]).await;
+    let session = opened(&rig, &token).await;
+    let begun = in_session(
+        &rig,
+        &token,
+        &session,
+        bash(json!({ "command": "echo kept > /tmp/k; sleep 600", "background": true })),
+    );
+    let begun = begun.await;
+    let handle = data_of(&begun)["handle"].as_str().map(str::to_owned);
+    let handle = handle.unwrap_or_else(|| unreachable!("{begun:?}"));
+    sessions_are(&rig, "resting", 1.0).await;
+    // Many at once wake it once.
+    let many = (10..18).map(|id| {
+        let mut message = read("a.txt");
+        message["id"] = json!(id);
+        in_session(&rig, &token, &session, message)
+    });
+    for reply in futures::future::join_all(many).await {
+        assert!(reply.status == 200 && reply.body.contains("hello"), "{reply:?}");
+    }
+    let kept = in_session(&rig, &token, &session, bash(json!({ "command": "cat /tmp/k" }))).await;
+    assert!(kept.body.contains("kept"), "its private folder is there: {kept:?}");
+    let params = json!({ "name": "bash_output", "arguments": { "handle": handle } });
+    let output = json!({ "jsonrpc": "2.0", "id": 6, "method": "tools/call", "params": params });
+    let output = data_of(&in_session(&rig, &token, &session, output).await);
+    assert_eq!(output["running"], true, "its command in the background runs: {output}");
+    let again = in_session(&rig, &token, &session, serde_json::from_str(&initialize()).unwrap()).await;
+    assert!(again.body.contains("initialized already"), "{again:?}");
+    sessions_are(&rig, "resting", 1.0).await;
+    let headers = [ACCEPT, ("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
+    assert!(rig.send_with(&token, ("DELETE", "/mcp"), &headers, "").await.status < 300);
+    assert_eq!(in_session(&rig, &token, &session, read("a.txt")).await.status, 404);
+    sessions_are(&rig, "resting", 0.0).await;
+    sessions_are(&rig, "awake", 0.0).await;
+    // Its command has ended with it.
+    while rig.houses[0].gate.load().open > 0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_rests_ends_when_nobody_comes_back() {
+    let (rest, idle) = (Duration::from_millis(1), Duration::from_secs(3));
+    let limits = HttpLimits { session_rest: rest, session_idle: idle, ..HttpLimits::default() };
+    let rig = Rig::start(vec![house()], limits).await;
+    let token = rig.token(&["call"]).await;
+    let session = opened(&rig, &token).await;
+    sessions_are(&rig, "resting", 1.0).await;
+    sessions_are(&rig, "resting", 0.0).await;
+    assert_eq!(in_session(&rig, &token, &session, read("a.txt")).await.status, 404);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use toolhost_testkit::http;
 use crate::rig::{Rig, house};
 
 /// The page, and how much a series that begins so has come to.
-async fn page(rig: &Rig) -> String {
+pub(crate) async fn page(rig: &Rig) -> String {
     let reply = http(rig.metrics, ("GET", "/metrics"), &[], "").await;
     assert_eq!(reply.status, 200, "{reply:?}");
     assert_eq!(reply.header("content-type"), Some("application/openmetrics-text; version=1.0.0; charset=utf-8"));
@@ -15,7 +15,7 @@ async fn page(rig: &Rig) -> String {
 }
 
 /// The value of the series with this name and these labels, in any order; 0 if there is none.
-fn value(page: &str, name: &str, labels: &[&str]) -> f64 {
+pub(crate) fn value(page: &str, name: &str, labels: &[&str]) -> f64 {
     let of_name = page.lines().filter_map(|line| line.strip_prefix(name)).filter(|rest| rest.starts_with(['{', ' ']));
     let found: Vec<f64> = of_name
         .filter(|rest| labels.iter().all(|label| rest.contains(label)))
