@@ -627,6 +627,11 @@ impl Gate {
         self.state.config.redactor.redact_json(value);
     }
 
+    /// The same for a text.
+    pub fn redact_text(&self, text: &mut String) {
+        self.state.config.redactor.redact(text);
+    }
+
     /// The fence of commands here as one word, as [`toolhost_contract::Meta::fence`] tells it.
     pub async fn fence(&self) -> &str {
         let asked = || async {

@@ -25,6 +25,7 @@ use super::drafts::{Draft, last_of_each, merged};
 use super::error::{PackageError, Result};
 use super::kept::{Kept, expect_open};
 use super::part::{Head, Part, Want};
+use super::sets::mask_graph;
 use super::{ProjectPackage, Revisions, set_id};
 use toolhost_contract::workspace::unified;
 use toolhost_store::db::{Tx, sql};
@@ -257,7 +258,8 @@ impl ProjectPackage {
             let found = unified(&shown(before).unwrap_or_default(), &shown(after.as_ref()).unwrap_or_default());
             let end = found.text.floor_char_boundary(DIFF_BYTES_MAX);
             let sides = [before, after.as_ref()].map(|bytes| self.graph_of(path, bytes));
-            let graph = Some(compare(&sides[0], &sides[1])).filter(|graph| !graph.is_empty());
+            let mut graph = Some(compare(&sides[0], &sides[1])).filter(|graph| !graph.is_empty());
+            graph.iter_mut().for_each(|graph| mask_graph(graph, &self.secrets));
             files.push(UndoneFile {
                 path: path.clone(),
                 change: Change::of(before, after.as_ref()),

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::change::{
-    self, ChangeSet, Impact, Implied, ObjectDiff, Op, Operation, Parsed, Part as Piece, Payload, Rename, Report,
-    Snapshot, affected, impact, impact_on, overlay, proposed, renames,
+    self, ChangeSet, GraphDiff, Impact, Implied, ObjectDiff, Op, Operation, Parsed, Part as Piece, Payload, Rename,
+    Report, Snapshot, affected, impact, impact_on, overlay, proposed, renames,
 };
 use crate::refs::Object;
 use crate::{Finding, Package, Severity};
@@ -100,12 +100,21 @@ impl Preview {
         for object in &mut self.diff {
             object.sides.iter_mut().flatten().for_each(|side| secrets.redact_json(side));
             let Some(graph) = &mut object.graph else { continue };
-            let items = graph.nodes.iter_mut().chain(&mut graph.edges).flat_map(|item| &mut item.fields);
-            for field in items.chain(&mut graph.fields) {
-                field.before.iter_mut().chain(&mut field.after).for_each(|value| secrets.redact_json(value));
-            }
+            mask_graph(graph, secrets);
         }
         self
+    }
+}
+
+/// Masks what looks like a secret in what differs in a graph: names of edges have their labels.
+pub(super) fn mask_graph(graph: &mut GraphDiff, secrets: &Redactor) {
+    let items = graph.nodes.iter_mut().chain(&mut graph.edges).flat_map(|item| {
+        secrets.redact(&mut item.name);
+        &mut item.fields
+    });
+    for field in items.chain(&mut graph.fields) {
+        secrets.redact(&mut field.name);
+        field.before.iter_mut().chain(&mut field.after).for_each(|value| secrets.redact_json(value));
     }
 }
 

@@ -84,6 +84,9 @@ pub(super) const SHAPES: &[(&str, &str)] = &[
     // Payments, mail, chat and other services.
     ("k_live_", r"[sr]k_live_[A-Za-z0-9]{16,}"),
     ("k_test_", r"[sr]k_test_[A-Za-z0-9]{16,}"),
+    // Our own: tokens, and links that sign somebody in.
+    ("thp_", r"thp_[a-f0-9]{8}_[a-f0-9]{64}"),
+    ("/login/", r"/login/[a-f0-9]{32,}"),
     ("whsec_", r"whsec_[A-Za-z0-9+/=]{24,}"),
     ("sq0atp-", r"sq0atp-[A-Za-z0-9_-]{22,}"),
     ("sq0csp-", r"sq0csp-[A-Za-z0-9_-]{22,}"),

@@ -179,7 +179,7 @@ async fn steps(asked: Asked) -> Result<Reply, ToolError> {
     let (project, after) = (&asked.principal.project, asked.number("after")?.unwrap_or(-1));
     // Of a session that is not there, there is no list.
     let session = project.sessions.get(project.id, asked.part("session")).await?;
-    data(&told::<_, SessionStep>(project.sessions.steps(project.id, &session.id, after, asked.limit()?).await?))
+    data(&told::<_, SessionStep>(project.steps(&session.id, after, asked.limit()?).await?))
 }
 
 async fn start(mut asked: Asked) -> Result<Reply, ToolError> {

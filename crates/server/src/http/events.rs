@@ -138,7 +138,7 @@ impl Source for Follower {
                 }
             }
             let project = &self.principal.project;
-            let steps = match project.sessions.steps(project.id, &self.session, self.last, PAGE_STEPS).await {
+            let steps = match project.steps(&self.session, self.last, PAGE_STEPS).await {
                 Ok(steps) => steps,
                 Err(error) => {
                     tracing::warn!(%error, session = self.session, "a stream of steps ends");

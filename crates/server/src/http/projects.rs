@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::work::Work;
 use toolhost_contract::{BoxFuture, IdSource, ToolError};
 use toolhost_host::{Gate, Profile};
-use toolhost_store::{KeyedCalls, People, Reader, Sessions, Tokens};
+use toolhost_store::{Error as StoreError, KeyedCalls, People, Reader, Sessions, StepRow, Tokens};
 
 use crate::mcp::Offers;
 
@@ -46,4 +46,22 @@ pub struct OpenProject {
     pub core: &'static [&'static str],
     /// What an MCP client is offered besides tools.
     pub offers: &'static Offers,
+}
+
+/// What is shown of sessions. What people and models have said is kept as they said it, for a session goes on from that; whoever looks
+/// at it sees no secret.
+impl OpenProject {
+    /// The steps of a session after a number, the oldest first.
+    pub(crate) async fn steps(&self, session: &str, after: i64, limit: i64) -> Result<Vec<StepRow>, StoreError> {
+        let mut steps = self.sessions.steps(self.id, session, after, limit).await?;
+        steps.iter_mut().for_each(|step| self.gate.redact(&mut step.body));
+        Ok(steps)
+    }
+
+    /// A step by its name, if the session has it.
+    pub(crate) async fn step(&self, session: &str, name: &str) -> Result<Option<StepRow>, StoreError> {
+        let mut step = self.sessions.step(self.id, session, name).await?;
+        step.iter_mut().for_each(|step| self.gate.redact(&mut step.body));
+        Ok(step)
+    }
 }

@@ -12,7 +12,7 @@ use toolhost_builder::change::{ObjectDiff, Report, Side};
 use toolhost_builder::packages::{Brought, ChangeSetLine, Conflict, Deed, Seen, UndoPlan, WorkflowLine};
 use toolhost_builder::refs::Index;
 use toolhost_builder::{Files, Finding, Package, validate};
-use toolhost_contract::{BoxFuture, ToolError, canonical_json};
+use toolhost_contract::{BoxFuture, Redactor, ToolError, canonical_json};
 use toolhost_host::{Origin, Undo};
 use toolhost_records::RecordId;
 use toolhost_store::{Quota, SessionRow, Webhook};
@@ -86,7 +86,10 @@ impl ChangePreview {
 pub struct WholePackage {
     /// The number of the change that it is of.
     pub moment: i64,
-    pub package: Package,
+    /// As it is shown: without what looks like a secret.
+    pub package: Arc<Package>,
+    /// As it is, for whoever changes it.
+    pub whole: Arc<Package>,
     pub findings: Vec<Finding>,
     /// What refers to what.
     pub index: Index,
@@ -96,9 +99,31 @@ impl WholePackage {
     /// Reads, checks and indexes the files: work for a thread that may be busy for a while.
     #[must_use]
     pub fn of(moment: i64, files: Files) -> Self {
-        let package = Package::read(files);
-        Self { moment, findings: validate(&package), index: Index::of(&package), package }
+        let masked = masked_files(&files);
+        let whole = Arc::new(Package::read(files));
+        let package = masked.map_or_else(|| Arc::clone(&whole), |files| Arc::new(Package::read(files)));
+        Self { moment, findings: validate(&package), index: Index::of(&package), package, whole }
     }
+}
+
+/// The files without what looks like a secret; `None` where nothing does.
+fn masked_files(files: &Files) -> Option<Files> {
+    let secrets = Redactor::default();
+    let mut masked = Vec::new();
+    for (path, bytes) in files {
+        let Ok(text) = std::str::from_utf8(bytes) else { continue };
+        let mut shown = text.to_owned();
+        secrets.redact(&mut shown);
+        if shown != text {
+            masked.push((path.clone(), shown.into_bytes()));
+        }
+    }
+    if masked.is_empty() {
+        return None;
+    }
+    let mut all = files.clone();
+    all.extend(masked);
+    Some(all)
 }
 
 /// A session of an agent.
@@ -133,7 +158,7 @@ impl From<SessionRow> for SessionInfo {
             parent: row.parent,
             profile: row.profile,
             model: row.model,
-            title: row.title,
+            title: masked(row.title),
             state: row.state.as_str(),
             code: row.code,
             running: row.running,
@@ -143,6 +168,12 @@ impl From<SessionRow> for SessionInfo {
             updated_at_ms: row.updated_at_ms,
         }
     }
+}
+
+/// A text without what looks like a secret.
+fn masked(mut text: String) -> String {
+    Redactor::default().redact(&mut text);
+    text
 }
 
 /// A session that was forked off another one.

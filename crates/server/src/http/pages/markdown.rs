@@ -7,6 +7,7 @@ use askama::Template;
 use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use super::marks::without_marks;
+use toolhost_contract::{REDACTED, Redactor};
 
 /// The longest text that is read as Markdown, bytes.
 const BYTES_MAX: usize = 128 * 1024;
@@ -87,12 +88,40 @@ impl Markdown {
                 return None;
             }
         }
+        mask(&mut writer.pieces);
         let is_mark = |piece: &Piece| match piece {
             Piece::Text(_) => false,
             Piece::Open(tag) | Piece::Close(tag) => !matches!(*tag, "p" | "br"),
             _ => true,
         };
         writer.pieces.iter().any(is_mark).then_some(Self { pieces: writer.pieces })
+    }
+}
+
+/// Masks what looks like a secret only without the marks that stand inside it.
+fn mask(pieces: &mut [Piece]) {
+    let (mut said, mut texts) = (String::new(), Vec::new());
+    for (index, piece) in pieces.iter().enumerate() {
+        match piece {
+            Piece::Text(text) => {
+                texts.push((said.len(), index));
+                said.push_str(text);
+            }
+            Piece::Open(tag) | Piece::Close(tag) if matches!(*tag, "em" | "strong" | "s" | "code" | "a") => {}
+            Piece::Link(_) => {}
+            _ => said.push('\n'),
+        }
+    }
+    // From the end, so that what stands before stays where it is.
+    for secret in Redactor::default().spans(&said).into_iter().rev() {
+        for (begins, index) in texts.iter().rev() {
+            let Some(Piece::Text(text)) = pieces.get_mut(*index) else { continue };
+            let (from, to) = (secret.start.max(*begins), secret.end.min(begins + text.len()));
+            if from < to {
+                let is_first = from == secret.start;
+                text.replace_range(from - begins..to - begins, if is_first { REDACTED } else { "" });
+            }
+        }
     }
 }
 
@@ -352,6 +381,21 @@ mod tests {
         ] {
             assert_eq!(shown(source), expected, "{source}");
         }
+    }
+
+    #[test]
+    fn a_secret_that_marks_have_parted_is_masked() {
+        let (begin, end) = ("ghp_a1B2c3D4e5F6", "g7H8i9J0k1L2m3N4o5P6q7R8");
+        for (source, expected) in [
+            (format!("x {begin}**{end}** y"), "<p>x [redacted]<strong></strong> y</p>"),
+            (format!("*a* ghp\\_{}", &format!("{begin}{end}")[4..]), "<p><em>a</em> [redacted]</p>"),
+            (format!("`{begin}`{end} z"), "<p><code>[redacted]</code> z</p>"),
+            (format!("*a* {begin}\n{end}"), &format!("<p><em>a</em> {begin}<br>{end}</p>")),
+            (format!("**{begin}{end}** {begin}~~{end}~~"), "<p><strong>[redacted]</strong> [redacted]<s></s></p>"),
+        ] {
+            assert_eq!(shown(&source), expected, "{source}");
+        }
+        assert_eq!(plain(&format!("# {begin}**{end}**")), format!("{begin}{end}"));
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Texts from elsewhere as a page shows them: cut to a length, with nothing in them that deceives; and times, amounts and durations.
 
 use askama::Template;
-use toolhost_contract::{Redactor, visible_line};
+use toolhost_contract::visible_line;
 
 use super::Place;
 use super::asks::{Line, Parts};
 use super::markdown::{Markdown, plain};
 use super::marks::{mark, without_marks};
 use super::split::{SPLIT, Split};
+use super::visitor::Membership;
 pub(super) use super::when::When;
 
 /// Longest title or name on a page, characters.
@@ -155,11 +156,10 @@ pub(super) fn short(text: &str, chars_max: usize) -> String {
     cut
 }
 
-/// What a session was asked for, as a title: in one line, without the marks of Markdown.
-pub(super) fn headline(text: &str) -> String {
+/// What a session was asked for, as a title: in one line, without the marks of Markdown, which may stand inside a secret.
+pub(super) fn headline(membership: &Membership, text: &str) -> String {
     let mut plain = plain(text);
-    // Marks may have stood inside a secret.
-    Redactor::default().redact(&mut plain);
+    membership.project.gate.redact_text(&mut plain);
     name(&plain)
 }
 

@@ -191,15 +191,25 @@ pub(super) async fn stage_checked(
     let id = staged.get("changeSetId").and_then(Value::as_str);
     let id = id.map(str::to_owned).ok_or_else(|| ToolError::internal("a staged set has no id"))?;
     let preview = work(membership)?.preview(visitor.by(), &id, None).await?;
-    let report = preview.report.filter(|report| !report.valid && preview.change_set.based_on.is_empty());
-    let Some(report) = report.filter(|_| preview.conflicts.is_empty()) else { return Ok(id) };
+    // What another open set brings is told on the page of this one.
+    let is_own = |found: &&Found| found.change_set_id.as_ref().is_none_or(|brings| *brings == id);
+    let report = preview.report.filter(|report| !report.valid && preview.conflicts.is_empty());
+    let errors: Vec<&Found> = report.iter().flat_map(|report| &report.errors).filter(is_own).collect();
+    if errors.is_empty() {
+        return Ok(id);
+    }
     call(visitor, membership, "builder.change.discard", json!({ "changeSetId": id })).await?;
-    let line = |found: &Found| {
-        let at = found.line.map(|line| format!(" (line {line})")).unwrap_or_default();
+    let line = |found: &&Found| {
+        let at = match (&*found.file, found.line) {
+            ("", None) => String::new(),
+            ("", Some(line)) => format!(" (line {line})"),
+            (file, None) => format!(" ({file})"),
+            (file, Some(line)) => format!(" ({file}, line {line})"),
+        };
         let hint = if found.hint.is_empty() { String::new() } else { format!(": {}", found.hint) };
         format!("{}{at}{hint}", found.message)
     };
-    let findings: Vec<Value> = report.errors.iter().map(|found| json!({ "message": line(found) })).collect();
+    let findings: Vec<Value> = errors.iter().map(|found| json!({ "message": line(found) })).collect();
     let message = "This could not be applied, and nothing was kept of it. Correct it below";
     Err(ToolError::new(ErrorKind::Validation, message).details(json!({ "findings": findings })))
 }
@@ -395,7 +405,7 @@ async fn check(
     };
     let none = Files::new();
     let sent = from_zip_up_to(zip, Size::default()).map(Package::read);
-    let (now, then) = (known.map_or(&none, |known| known.package.files()), sent.as_ref().map_or(&none, Package::files));
+    let (now, then) = (known.map_or(&none, |known| known.whole.files()), sent.as_ref().map_or(&none, Package::files));
     let names = |wanted: &dyn Fn(&String) -> bool| {
         let all: Vec<&String> = then.keys().chain(now.keys().filter(|path| !then.contains_key(*path))).collect();
         all.into_iter().filter(|path| wanted(path)).map(|path| visible_line(path)).collect::<Vec<_>>()

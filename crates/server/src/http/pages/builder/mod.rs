@@ -17,7 +17,7 @@ pub(super) use agent::ROUTES as AGENT_ROUTES;
 pub(super) use assistant::ROUTES as ASSISTANT_ROUTES;
 pub(super) use change::ROUTES as CHANGE_ROUTES;
 pub(super) use changes::ROUTES as CHANGES_ROUTES;
-pub(super) use changes::change_path;
+pub(super) use changes::{change_path, status_words};
 pub(super) use edit::{IMPORT, ROUTES as EDIT_ROUTES, UPLOAD_BYTES_MAX};
 pub(super) use new::ROUTES as NEW_ROUTES;
 pub(super) use object::ROUTES as OBJECT_ROUTES;
@@ -32,7 +32,7 @@ use toolhost_builder::packages::Seen;
 use toolhost_builder::refs::Object;
 use toolhost_contract::{ErrorKind, ToolError, visible_line};
 
-use super::failure::next_step;
+use super::failure::{begun_large, next_step};
 use super::visitor::{Membership, Visitor};
 use super::{Place, Section};
 use crate::http::{WholePackage, Work};
@@ -81,7 +81,7 @@ impl ByHand {
     }
 
     fn package(&self) -> &Package {
-        self.seen.as_ref().map_or(&self.whole.package, |seen| &seen.package)
+        self.seen.as_ref().map_or(&*self.whole.whole, |seen| &seen.package)
     }
 
     /// The open sets that are counted in: where each is, and its id.
@@ -116,7 +116,7 @@ fn said(error: &ToolError) -> String {
     let findings = findings.into_iter().flatten().filter_map(|finding| finding.get("message")?.as_str());
     let findings: String = findings.take(FINDINGS_SAID_MAX).map(|message| format!(" {message}.")).collect();
     let step = next_step(error).map(|step| format!(" {step}")).unwrap_or_default();
-    visible_line(&format!("{}.{findings}{step}", error.message.trim_end_matches('.')))
+    begun_large(&visible_line(&format!("{}.{findings}{step}", error.message.trim_end_matches('.'))))
 }
 
 /// All but what means nothing in an address.

@@ -263,7 +263,7 @@ fn arguments_text(arguments: &Value) -> String {
 }
 
 /// The answer of a call for people. Of an envelope, the diff where it has one, or its data, or its error.
-pub(super) fn answer_text(content: &str) -> String {
+pub(in super::super) fn answer_text(content: &str) -> String {
     if !content.starts_with("{\"") {
         return content.to_owned();
     }

@@ -7,6 +7,8 @@ mod replay;
 mod start;
 mod trace;
 
+pub(super) use conversation::answer_text;
+
 use std::collections::BTreeSet;
 
 use askama::Template;
@@ -135,7 +137,7 @@ pub(super) async fn why_stopped(membership: &Membership, row: &SessionRow) -> Re
         return Ok(String::new());
     }
     let project = &membership.project;
-    let last = project.sessions.steps(project.id, &row.id, row.steps - 2, 1).await?;
+    let last = project.steps(&row.id, row.steps - 2, 1).await?;
     let end = last.first().filter(|step| conversation::kind_of(&step.step).0 == "end");
     Ok(end.map(|end| sentence(conversation::text(&end.body, "message"))).unwrap_or_default())
 }
@@ -225,7 +227,7 @@ async fn list(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<Body>, 
         let why = why_stopped(&membership, row).await?;
         rows.push(Row {
             address: address(&membership, &row.id),
-            title: headline(&row.title),
+            title: headline(&membership, &row.title),
             state: State::of(row, waiting.contains(&row.id), why),
             profile: name(&row.profile),
             model: name(&row.model),

@@ -195,10 +195,10 @@ async fn shown(
     // What was written while the page was made is on the next one.
     let before = look.before.unwrap_or(row.steps).clamp(0, row.steps);
     let first = (before - STEPS_MAX).max(0);
-    let rows = project.sessions.steps(project.id, id, first - 1, before - first).await?;
+    let rows = project.steps(id, first - 1, before - first).await?;
     let opening = match rows.first() {
         Some(row) if row.step == "open" => Some(row.body.clone()),
-        _ => project.sessions.steps(project.id, id, -1, 1).await?.into_iter().next().map(|row| row.body),
+        _ => project.steps(id, -1, 1).await?.into_iter().next().map(|row| row.body),
     };
     let asks = project.gate.queue().asks().open_of_session(project.id, id, ASKS_MAX).await?;
     let waits: Vec<Wait> = asks
@@ -223,7 +223,7 @@ async fn shown(
         status,
         &SessionPage {
             place: Place { live: told::SESSIONS_AND_ASKS, ..membership.place(visitor, PART) },
-            title: headline(&row.title),
+            title: headline(membership, &row.title),
             state: State::of(&row, !waits.is_empty(), why),
             id: name(&row.id),
             facts: facts(visitor, membership, &row, &opening.unwrap_or_default()),
@@ -289,7 +289,7 @@ pub(super) async fn step(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respo
     let membership = visitor.membership(wanted.part("project")).await?;
     let (project, id, step) = (&membership.project, wanted.part("session"), wanted.part("step"));
     let missing = || ToolError::new(ErrorKind::NotFound, "The session has no such step.");
-    let found = project.sessions.step(project.id, id, step).await?.ok_or_else(missing)?;
+    let found = project.step(id, step).await?.ok_or_else(missing)?;
     let (title, text) = whole(&found).ok_or_else(missing)?;
     let back = (address(&membership, id), "The session");
     let shown = TextPage::of(

@@ -38,11 +38,11 @@ pub(super) async fn show(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respo
     let row = project.sessions.get(project.id, id).await?;
     let registry = project.gate.registry();
     // What stands at the end may be for the agent alone.
-    let end = project.sessions.steps(project.id, id, row.steps - AROUND - 1, AROUND).await?;
+    let end = project.steps(id, row.steps - AROUND - 1, AROUND).await?;
     let last = items(visitor, registry, &end).last().map_or(0, |item| item.seq);
     let at = wanted.asked("step").and_then(|step| step.parse().ok()).unwrap_or(0).clamp(0, last);
     let after = (at - AROUND).max(0) - 1;
-    let rows = project.sessions.steps(project.id, id, after, 2 * AROUND).await?;
+    let rows = project.steps(id, after, 2 * AROUND).await?;
     let (so_far, later) = rows.split_at(rows.partition_point(|row| row.seq <= at));
     let mut shown = items(visitor, registry, so_far);
     let next = items(visitor, registry, later).first().map(|item| item.seq);
@@ -58,7 +58,7 @@ pub(super) async fn show(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respo
         &ReplayPage {
             place: membership.place(visitor, PART),
             address: address(&membership, id),
-            title: headline(&row.title),
+            title: headline(&membership, &row.title),
             number: shown.last().map_or(at, |item| item.seq) + 1,
             of: last + 1,
             since: duration(u64::try_from(since_ms).unwrap_or_default()),

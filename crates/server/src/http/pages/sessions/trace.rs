@@ -91,7 +91,7 @@ pub(super) async fn show(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respo
     let before = wanted.asked("before").and_then(|before| before.parse().ok()).unwrap_or(row.steps);
     let before = before.clamp(0, row.steps);
     let first = (before - STEPS_MAX).max(0);
-    let steps = project.sessions.steps(project.id, id, first - 1, before - first).await?;
+    let steps = project.steps(id, first - 1, before - first).await?;
     let ended = ended(&membership, &steps).await?;
     let spans: Vec<Span<'_>> = steps.iter().filter_map(|row| span(row, &ended)).collect();
     let only = match wanted.asked("only") {
@@ -113,7 +113,7 @@ pub(super) async fn show(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respo
         &TracePage {
             place: Place { live: told::SESSIONS, ..membership.place(visitor, PART) },
             address: address(&membership, id),
-            title: headline(&row.title),
+            title: headline(&membership, &row.title),
             bars: spans.iter().filter(wanted_span).map(|span| bar(span, begins, total_ms)).collect(),
             only,
             total: duration(total_ms),
