@@ -213,7 +213,7 @@ impl Shown {
                 let arguments: Value = serde_json::from_str(&needed(text)?).map_err(|error| {
                     let example = r#"{"path": "a.txt", "content": "Hello"}"#;
                     invalid(format!(
-                        "`edit` takes all arguments of the call as a JSON object, such as {example}: {error}"
+                        "an edit has all arguments of the call as a JSON object, such as {example}: {error}"
                     ))
                 })?;
                 Answer::AllowEdited { arguments }
@@ -280,7 +280,10 @@ impl Shown {
         if let Answer::Feedback { text } | Answer::Text { text } = answer
             && text.trim().is_empty()
         {
-            return Err(ToolError::new(ErrorKind::Validation, format!("`{word}` needs a text, and this one is empty")));
+            return Err(ToolError::new(
+                ErrorKind::Validation,
+                format!("{} needs a text, and this one is empty", if word == "answer" { "an answer" } else { word }),
+            ));
         }
         let text = match answer {
             Answer::Edit { text } | Answer::Feedback { text } | Answer::Text { text } => text.len(),

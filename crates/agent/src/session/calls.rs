@@ -116,7 +116,8 @@ impl Run<'_> {
         let meta = self.host.meta(&id, &one.call.name).await;
         let told = |ok: bool, text: &str| {
             let code = (!ok).then_some(ErrorCode::ToolExecution);
-            let (tool, brief) = (one.call.name.clone(), "what became of it in an earlier run".to_owned());
+            let (tool, brief) =
+                (one.call.name.clone(), "told by the audit, for its host ended before it could tell".to_owned());
             let content = self.told(ok, code, text, &meta);
             let code = code.map(|code| code.as_str().to_owned());
             let call_id = id.clone();

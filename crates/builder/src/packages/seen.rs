@@ -1,7 +1,5 @@
 //! The package as a session sees it, whole.
 
-use std::collections::BTreeSet;
-
 use crate::Package;
 use crate::change::overlay;
 
@@ -35,7 +33,7 @@ impl ProjectPackage {
             (over.object, over.wanted)
         };
         let (package, _) = overlay(&base, &drafts.iter().map(seen).collect::<Vec<_>>());
-        let sets: BTreeSet<i64> = drafts.iter().map(|draft| draft.set).collect();
+        let sets = self.open_numbers(&mut tx, &self.overlay(session)).await?;
         Ok(Some(Seen { package, sets: sets.into_iter().map(set_id).collect() }))
     }
 }

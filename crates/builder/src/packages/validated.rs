@@ -125,7 +125,7 @@ pub(super) fn in_conflict_over(report: &Report) -> impl Iterator<Item = &str> {
 /// Somebody else's change of the same object, in other places: told before an apply merges it.
 fn outdated(object: &Object) -> Found {
     let hint = "an apply merges both";
-    changed_since(object.to_string(), format!("{object} has been changed by somebody else since"), hint)
+    changed_since(object.to_string(), format!("{object} has been changed since this was staged"), hint)
 }
 
 /// The report on a set that cannot be laid over the package as it is now: no stage has anything to look at. Each finding has

@@ -216,7 +216,11 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
 
 /// A link for the person who starts the server. Where nobody looks, it would only stand in a log.
 async fn tell_link(settings: &Settings, store: &Store, address: SocketAddr) -> anyhow::Result<()> {
-    if settings.json || !std::io::stderr().is_terminal() {
+    if settings.json {
+        return Ok(());
+    }
+    if !std::io::stderr().is_terminal() {
+        print::note(format_args!("`toolhost login --server http://{address}` signs a browser in"));
         return Ok(());
     }
     let shared = settings.shared_database()?.map(|url| settings.login_file(&url)).transpose()?;

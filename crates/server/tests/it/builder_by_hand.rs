@@ -476,6 +476,17 @@ async fn what_is_made_by_hand_builds_on_what_is_not_applied_yet() {
     assert!(page.contains("<option value=\"check\">"), "the step that is staged is offered: {page}");
     let edit = shown(&browser, &format!("{BUILDER}/edit?name=step%3Amain%2Fcheck")).await;
     assert!(edit.contains("No mistake.") && edit.contains("not applied yet"), "its text can be edited: {edit}");
+    assert!(shown(&browser, BUILDER).await.contains(&format!("href=\"{check}\"")), "the package names what is open");
+    let object = browser.get(&format!("{BUILDER}/object?name=step%3Amain%2Fcheck")).await;
+    assert_eq!(object.header("location"), Some(&*format!("{BUILDER}/edit?name=step%3Amain%2Fcheck")), "{object:?}");
+    // A text that could not be applied is refused behind an open set, too.
+    let edit = format!("{BUILDER}/edit");
+    let page = shown(&browser, &format!("{edit}?name=step%3Amain%2Fcheck")).await;
+    let revision = hidden(&page, "revision");
+    let broken = [("name", "step:main/check"), ("revision", &*revision), ("text", "---\nschemaVersion: : x\n---\n")];
+    let refused = browser.post(&edit, &form(&broken)).await;
+    assert!(refused.status == 400 && refused.body.contains("nothing was kept of it"), "{refused:?}");
+    assert!(refused.body.contains("schemaVersion: : x"), "what was typed stays: {refused:?}");
     let send = staged(&browser, "step", &[("id", "send"), ("after", "check")]).await;
     let page = shown(&browser, &send).await;
     assert!(page.contains(&format!("href=\"{check}\"")), "it is made on the other: {page}");
@@ -627,12 +638,12 @@ async fn links_of_the_builder_lead_to_what_is_there() {
     let set = made.header("location").unwrap();
     let page = shown(&browser, set).await;
     assert!(page.contains("agent:clerk") && !page.contains("object?name=agent%3Aclerk"), "it is not there yet: {page}");
-    let early = browser.get(&format!("{BUILDER}/object?name=agent%3Aclerk")).await;
-    assert_eq!(
-        (early.status, early.header("location")),
-        (303, Some(set)),
-        "the set shows it as it would be: {early:?}"
-    );
+    let object = format!("{BUILDER}/object?name=agent%3Aclerk");
+    let mine = browser.get(&object).await;
+    let form_of_it = format!("{BUILDER}/agents/clerk/edit");
+    assert_eq!(mine.header("location"), Some(&*form_of_it), "whoever has made it goes on: {mine:?}");
+    let others = with_viewer(&rig).await.get(&object).await;
+    assert_eq!(others.header("location"), Some(set), "others see it as it would be: {others:?}");
     assert_eq!(browser.get(&format!("{BUILDER}/object?name=agent%3Anobody")).await.status, 404);
     let whole = browser.get(&format!("{BUILDER}/object?name=package")).await;
     assert_eq!((whole.status, whole.header("location")), (303, Some(BUILDER)), "{whole:?}");

@@ -254,6 +254,36 @@ async fn sets_that_stand_on_each_other_are_a_chain_and_a_graph_is_seen_before_an
 }
 
 #[tokio::test]
+async fn no_page_of_the_package_shows_a_secret() {
+    let rig = rig_with(sample()).await;
+    let (house, browser) = (&rig.houses[0], Browser::signed_in(&rig, USER_NAME).await);
+    let secret = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+    let read = person(house, "builder.workflow.read", json!({ "workflowId": FLOW })).await.data;
+    let change = json!([{ "op": "upsert", "targetType": "workflow", "target": { "workflowId": FLOW }, "payload": {
+        "nodes": [{ "id": "scope", "title": format!("Scope {secret}") }],
+        "edges": [{ "from": "scope", "to": "draft", "label": format!("with {secret}"), "conditionText": "x" }] } }]);
+    let id = staged(house, "s1", change, read["revisions"].clone()).await;
+    let set = format!("{CHANGES}/{id}");
+    let preview = shown(&browser, &set).await;
+    let decided = form(&[("decision", "apply"), ("digest", &hidden(&preview, "digest"))]);
+    let applied = browser.post(&set, &decided).await;
+    assert_eq!(applied.status, 303, "{applied:?}");
+    let object =
+        |name: &str| format!("/projects/p0/builder/object?name={}", name.replace(':', "%3A").replace('/', "%2F"));
+    let (workflow, step) = (object(&format!("workflow:{FLOW}")), object(&format!("step:{FLOW}/scope")));
+    let mut told = vec![preview];
+    for page in [&*set, HISTORY, &format!("{HISTORY}/2/undo"), &workflow, &step, "/search?q=scope"] {
+        told.push(browser.get(page).await.body);
+    }
+    let token = rig.token(&["read"]).await;
+    told.push(rig.send(&token, ("GET", &format!("/api/v1/projects/p0/changes/{id}")), "").await.body);
+    for body in told {
+        assert!(!body.contains(secret), "{body}");
+    }
+    assert!(shown(&browser, &workflow).await.contains("Scope [redacted]"));
+}
+
+#[tokio::test]
 async fn the_history_says_what_was_done_and_an_undo_shows_the_graph() {
     let rig = rig_with(sample()).await;
     let (house, browser) = (&rig.houses[0], Browser::signed_in(&rig, USER_NAME).await);
@@ -272,7 +302,7 @@ async fn the_history_says_what_was_done_and_an_undo_shows_the_graph() {
     let history = shown(&browser, HISTORY).await;
     let object = "/projects/p0/builder/object?name=asset%3Aassets%2Fnew.md";
     assert!(history.contains(&format!("added <a href=\"{object}\">asset:assets/new.md</a>")), "{history}");
-    assert!(history.contains("changed <a href=") && history.contains("imported the first package"), "{history}");
+    assert!(history.contains("changed <a href=") && history.contains("the package begins"), "{history}");
     assert_eq!(history.matches("Changed again by change 3").count(), 1, "{history}");
     let undo = shown(&browser, &format!("{HISTORY}/3/undo")).await;
     assert!(undo.contains("Graph before") && undo.contains("Graph after") && undo.contains("Two"), "{undo}");

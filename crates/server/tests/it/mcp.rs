@@ -149,8 +149,8 @@ fn bash(arguments: Value) -> Value {
 
 /// The data of a call that was answered in a session.
 fn data_of(reply: &HttpReply) -> Value {
-    let events = reply.body.lines().filter_map(|line| line.strip_prefix("data: {"));
-    let last = events.last().map(|event| serde_json::from_str::<Value>(&format!("{{{event}")).unwrap());
+    let mut events = reply.body.lines().filter_map(|line| line.strip_prefix("data: {"));
+    let last = events.next_back().map(|event| serde_json::from_str::<Value>(&format!("{{{event}")).unwrap());
     last.map(|event| event["result"]["structuredContent"]["data"].clone()).unwrap_or_default()
 }
 

@@ -208,7 +208,7 @@ async fn the_policy_says_what_would_be_decided_and_editors_end_rules() {
         ("file_read", "{\"path\":\"a\"}", "<strong>allowed</strong>"),
         ("file.write", "{\"path\":\"a\",\"content\":\"\"}", "<strong>a person is asked</strong>"),
         ("file.delete", "{\"path\":\"a\"}", "<strong>denied</strong>"),
-        ("none", "{}", "There is no tool none."),
+        ("none", "{}", "There is no tool with the name none."),
         ("file.read", "{", "The arguments are not JSON"),
     ] {
         let page = browser.get(&ask(tool, "all", arguments)).await;

@@ -254,6 +254,36 @@ async fn other_records_stand_with_what_they_are_called_and_forms_offer_them() {
 }
 
 #[tokio::test]
+async fn each_record_that_is_not_there_is_named_beside_its_field() {
+    let rig = Rig::start_all(vec![house()], HttpLimits::default(), None, PackageWork::of).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    of_each_kind(&rig).await;
+    let feature = form(&[
+        ("name", "x"),
+        ("requirementIds", "REQ-001\r\nREQ-098\r\nREQ-99"),
+        ("completionCriteria", "done"),
+        ("dependencies", "TASK-001\r\n<b>"),
+        ("iteration", ""),
+    ]);
+    let refused = browser.post("/projects/p0/plan/new/feature", &feature).await;
+    for said in ["There is no such record: REQ-098, REQ-99.", "There is no such record: TASK-001, &#60;b&#62;."] {
+        assert!(refused.status == 400 && refused.body.contains(said), "{said}: {refused:?}");
+    }
+    let task =
+        form(&[("title", "x"), ("featureId", "FEAT-009"), ("componentId", "COMP-009"), ("dependencies", "TASK-9")]);
+    let refused = browser.post("/projects/p0/plan/tasks/new", &task).await;
+    for field in ["featureId", "componentId", "dependencies"] {
+        assert!(refused.body.contains(&format!("id=\"{field}-error\"")), "{field}: {refused:?}");
+    }
+    let nowhere = form(&[("title", "x"), ("description", ""), ("acceptanceCriteria", "a"), ("iteration", "77")]);
+    let refused = browser.post("/projects/p0/plan/new/requirement", &nowhere).await;
+    assert!(
+        refused.body.contains("id=\"iteration-error\"") && refused.body.contains("There is no iteration"),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
 async fn what_a_refused_form_did_not_change_is_in_it_as_before() {
     let rig = Rig::one().await;
     let browser = Browser::signed_in(&rig, USER_NAME).await;
@@ -609,7 +639,7 @@ async fn each_kind_of_the_plan_is_created_by_a_form() {
     assert_eq!(beside, Some("This is not written as it has to be: see below."), "{refused:?}");
     for (day, status) in [("2026-02-30", 400), ("2026-13-01", 400), ("2028-02-29", 303)] {
         let sent = browser.post("/projects/p0/plan/new/milestone", &form(&[("name", "Day"), ("deadline", day)])).await;
-        let beside = sent.body.contains(&format!("id=\"deadline-error\">`deadline`: the calendar has no {day}"));
+        let beside = sent.body.contains(&format!("id=\"deadline-error\">The calendar has no {day}"));
         assert_eq!((sent.status, beside), (status, status == 400), "{day}: {sent:?}");
     }
     assert_eq!(browser.get("/projects/p0/plan/new/nothing").await.status, 404);

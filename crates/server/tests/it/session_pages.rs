@@ -118,6 +118,36 @@ async fn sessions_are_listed_in_pages_and_by_state() {
 }
 
 #[tokio::test]
+async fn no_page_of_a_session_shows_a_secret() {
+    let rig = Rig::one().await;
+    let secret = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+    let own = format!("thp_0123abcd_{}", "0123456789abcdef".repeat(4));
+    let all = format!("with {secret} and {own} and ghp_a1B2c3D4e5F6**g7H8i9J0k1L2**m3N4o5P6q7R8");
+    let steps: Vec<(String, Value)> = (0..2).flat_map(|n| turn(n, &all, &all)).collect();
+    session(&rig, ID, &all, &borrowed(&steps), SessionState::Paused).await;
+    let browser = Browser::signed_in(&rig, "local").await;
+    let token = rig.token(&["read"]).await;
+    let path = format!("/projects/p0/sessions/{ID}");
+    let pages = ["/projects/p0/sessions", &path, &format!("{path}/trace"), &format!("{path}/replay"), "/search?q=with"];
+    let mut told: Vec<String> = Vec::new();
+    for page in pages {
+        told.push(browser.get(page).await.body);
+    }
+    for step in ["open", "turn_0", "call_0_0"] {
+        told.push(browser.get(&format!("{path}/steps/{step}")).await.body);
+    }
+    let api = format!("/api/v1/projects/p0/sessions/{ID}");
+    for address in ["/api/v1/projects/p0/sessions", &api, &format!("{api}/steps")] {
+        told.push(rig.send(&token, ("GET", address), "").await.body);
+    }
+    for body in told {
+        assert!(body.contains("[redacted]") || !body.contains("with"), "{body}");
+        let joined = body.replace("<strong>", "").replace("</strong>", "");
+        assert!(!joined.contains(secret) && !body.contains(&own), "{body}");
+    }
+}
+
+#[tokio::test]
 async fn a_session_is_a_conversation_with_the_newest_at_the_end() {
     let rig = Rig::one().await;
     let mut steps: Vec<(String, Value)> = (0..40).flat_map(|n| turn(n, &format!("word {n}."), "c")).collect();
@@ -284,7 +314,10 @@ async fn a_call_that_was_asked_about_leads_to_its_ask_and_says_who_answered() {
         }
         let call = browser.get(&format!("/projects/p0/audit/calls/{}", ids[0])).await.body;
         assert!(call.contains(&format!("href=\"/asks/p0/{ask}\">{ask}</a>")), "{call}");
-        assert!(call.contains("<dt>Session</dt>") && call.contains("/files/undo/"), "{call}");
+        assert!(call.contains(&format!("<dt>Session</dt><dd><a href=\"/projects/p0/sessions/{ID}\">")), "{call}");
+        assert!(!call.contains("/files/undo/"), "it has only asked: {call}");
+        let done = browser.get(&format!("/projects/p0/audit/calls/{}", ids[1])).await.body;
+        assert!(done.contains("/files/undo/"), "{done}");
     }
 }
 

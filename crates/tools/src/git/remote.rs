@@ -17,8 +17,8 @@ use super::{Mode, PREVIEW_BYTES};
 const UNGRANTED: &str = "the operator does not grant this remote, so it is used without credentials, over http, https or a path: \
     ask the person to add a [[remotes]] table for it to Toolhost's config.toml";
 /// The same of one that cannot be granted.
-const FOLDER: &str = "the remote is a folder of this machine: one in the workspace can be used, and one outside of it neither \
-    be used nor granted. Ask the person to push or fetch, or to serve it over ssh or http";
+const FOLDER: &str = "the remote is a folder of this machine: one in the workspace can be used, one outside of it \
+    cannot, and cannot be granted. Ask the person to push or fetch, or to serve it over ssh or http";
 
 /// How long git may talk to a remote.
 const REMOTE_TIMEOUT: Duration = Duration::from_secs(300);

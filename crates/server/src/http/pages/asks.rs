@@ -23,6 +23,7 @@ use toolhost_store::{Ask, AskKind, AskState, AskSummary, SessionState};
 use self::ended::Ended;
 use super::super::{envelope, told};
 use super::failure::sentence;
+use super::forms::written_out;
 use super::markdown::Markdown;
 use super::marks::{mark, without_marks};
 use super::past::Past;
@@ -179,6 +180,8 @@ struct AskPage<'a> {
     arguments: String,
     /// What an edit of a text begins with.
     whole: Cow<'a, str>,
+    /// The same with its deceiving marks written out, where it has such.
+    written_out: Option<String>,
     /// Whether an edit was tried, and is shown again.
     is_edited: bool,
     text: String,
@@ -465,6 +468,10 @@ async fn ask_page<'a>(
         can: if is_open { Can::of(shown, is_last && may_allow) } else { Can::default() },
         // A mask in an argument would be written as it stands.
         arguments: if shown.editable && shown.masked == 0 { visible_json(&arguments) } else { String::new() },
+        written_out: match shown.kind {
+            AskKind::Approval => None,
+            _ => written_out(whole.as_deref().unwrap_or(&shown.detail)),
+        },
         whole: whole.map_or(Cow::Borrowed(&*shown.detail), Cow::Owned),
         is_edited,
         text: tried.text,

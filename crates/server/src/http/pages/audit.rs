@@ -12,6 +12,7 @@ use toolhost_host::{ask_id, ask_number};
 use toolhost_store::{ExportEnd, Filter, Reader, Row};
 
 use super::super::told;
+use super::asks::ended::said_word;
 use super::route::{Made, Route, Wanted};
 use super::text::When;
 use super::visitor::{Membership, Visitor};
@@ -126,6 +127,8 @@ impl Line {
         let name = names.get(&user).map_or_else(|| format!("user {user}"), |name| visible_line(name));
         // A person's own deed is under their name; an agent's is in somebody's name.
         let who = match (text("/caller/persona"), text("/caller/door")) {
+            // Nobody made it: a host has found at its start that a call never ended.
+            _ if user == 0 => "the host, at its next start".to_owned(),
             (who, door) if who.is_empty() || who == name => format!("{name} ({door})"),
             (who, door) => format!("{who} for {name} ({door})"),
         };
@@ -145,7 +148,7 @@ impl Line {
 
 /// A session, and where it is: of one that is no agent's of ours, what it did.
 fn session_of(membership: &Membership, id: &str) -> (String, String) {
-    let name = super::encoded(id);
+    let name = super::text::encoded(id);
     let address = match id.starts_with(SESSION_MARK) {
         true => membership.path(&format!("sessions/{name}")),
         false => format!("{}?session={name}", membership.path(SECTION)),
@@ -186,10 +189,15 @@ fn said(row: &Row, body: &Value) -> (String, &'static str) {
             let about = if ask.is_empty() { String::new() } else { format!(" ({ask})") };
             let comment = text("/decision/comment");
             let why = if comment.is_empty() { String::new() } else { format!(": {comment}") };
-            (format!("said: {}{about}{why}", text("/decision/say").replace('_', " ")), "warn")
+            (format!("said: {}{about}{why}", said_word(&text("/decision/say"))), "warn")
         }
         _ => ("started".to_owned(), ""),
     }
+}
+
+/// Whether the call ended with a question to people.
+fn waits(row: &Row) -> bool {
+    row.content().pointer("/outcome/pending").and_then(Value::as_bool) == Some(true)
 }
 
 fn shortened(arguments: Option<&Value>) -> String {
@@ -282,16 +290,17 @@ impl Question {
     }
 }
 
-/// What is said of a name that no tool has, with the names that it may be meant for. What people do without a tool has names, too.
-fn unknown_tool(membership: &Membership, typed: &str) -> String {
-    let registry = membership.project.gate.registry();
-    if typed.is_empty() || registry.get(typed).is_some() {
-        return String::new();
+impl Membership {
+    /// What is said of a name that no tool has, with the names that it may be meant for.
+    pub(super) fn no_tool(&self, typed: &str) -> String {
+        let registry = self.project.gate.registry();
+        let near = nearest(typed, registry.tools().iter().map(|tool| &*tool.info.name));
+        let meant = match near[..] {
+            [] => String::new(),
+            _ => format!(" Did you mean {}?", or_list(&near).replace('`', "")),
+        };
+        visible_line(&format!("There is no tool with the name {typed}.{meant}"))
     }
-    let near = nearest(typed, registry.tools().iter().map(|tool| &*tool.info.name));
-    let meant =
-        if near.is_empty() { String::new() } else { format!(" Did you mean {}?", or_list(&near).replace('`', "")) };
-    visible_line(&format!("There is no tool with the name {typed}.{meant}"))
 }
 
 async fn names(membership: &Membership) -> Result<Names, ToolError> {
@@ -356,7 +365,11 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             other,
             people,
             error,
-            unknown: unknown_tool(&membership, &question_tool),
+            unknown: match question_tool.is_empty() || membership.project.gate.registry().get(&question_tool).is_some()
+            {
+                true => String::new(),
+                false => membership.no_tool(&question_tool),
+            },
             earlier,
             looked_at,
         };
@@ -376,9 +389,7 @@ fn one_call(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         };
         // A decision about a call has no session; the call itself has.
         let session = found.iter().find_map(|row| Some(row.content().get("sessionId")?.as_str()?.to_owned()));
-        let session = session.map(|session| {
-            (visible_line(&session), format!("{}?session={}", membership.path(SECTION), super::encoded(&session)))
-        });
+        let session = session.map(|session| session_of(&membership, &session));
         let mut asks: Vec<String> = found
             .iter()
             .filter_map(|row| ask_number(row.content().pointer("/decision/ask")?.as_str()?))
@@ -392,7 +403,8 @@ fn one_call(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let pretty = |row: &Row| serde_json::to_string_pretty(&row.exported()).unwrap_or_default();
         let bodies = found.iter().map(|row| visible_json(&pretty(row))).collect();
         let (place, address) = (membership.audit_place(&visitor), membership.path(SECTION));
-        let is_of_tool = membership.project.gate.registry().get(&first.tool).is_some();
+        let has_done = |row: &Row| row.event == "finished" && said(row, &row.content()).1 != "bad" && !waits(row);
+        let is_of_tool = membership.project.gate.registry().get(&first.tool).is_some() && found.iter().any(has_done);
         let undo = is_of_tool.then(|| membership.path(&format!("files/undo/{}", super::encoded(id))));
         let undo = undo.unwrap_or_default();
         let (id, tool) = (visible_line(id), visible_line(&first.tool));

@@ -4,7 +4,7 @@ use serde_json::Value;
 use toolhost_contract::{ErrorKind, Outcome, ToolError};
 use toolhost_store::Role;
 
-use super::failure::sentence;
+use super::failure::{begun_large, sentence};
 use super::forms::{Field, complain};
 use super::visitor::{Membership, PLACE, Visitor};
 use crate::http::by_person::Doer;
@@ -78,9 +78,12 @@ pub(super) fn complain_about(fields: &mut [Field], error: &ToolError) -> bool {
         for (violation, (name, hint)) in violations.iter().zip(named) {
             let (expected, actual) = (text(violation, "expected"), text(violation, "actual"));
             // A pattern is for programs; the field's own hint, which stands below, has an example.
-            let message = match expected.contains('^') && !hint.is_empty() {
-                true => "This is not written as it has to be: see below.".to_owned(),
-                false => format!("Expected {expected}, got {actual}."),
+            let message = match expected {
+                _ if expected.contains('^') && !hint.is_empty() => {
+                    "This is not written as it has to be: see below.".to_owned()
+                }
+                "at least 1 items" | "at least 1 characters" => "This is needed.".to_owned(),
+                _ => format!("Expected {expected}, got {actual}."),
             };
             complain(fields, name, &super::marks::without_marks(&message));
         }
@@ -91,7 +94,14 @@ pub(super) fn complain_about(fields: &mut [Field], error: &ToolError) -> bool {
         message.contains(&format!("`{}`", field.name)) || message.starts_with(&format!("{}:", field.name))
     };
     match fields.iter().filter(is_named).map(|field| field.name).collect::<Vec<_>>()[..] {
-        [name] => complain(fields, name, &message),
+        [name] => {
+            // The field stands beside it.
+            let named = [format!("`{name}`: "), format!("{name}: ")];
+            let bare = named.iter().find_map(|named| message.strip_prefix(named.as_str())).unwrap_or(&message);
+            complain(fields, name, &begun_large(bare))
+        }
+        // The iteration is named by its id.
+        [] if message.contains("iteration `ITER-") => complain(fields, "iteration", &begun_large(&message)),
         _ => false,
     }
 }

@@ -7,8 +7,18 @@ use super::marks::without_marks;
 /// A failure in a sentence, with what a person does about it.
 pub(super) fn sentence(error: &ToolError) -> String {
     let step = next_step(error).map(|step| format!(" {}.", step.trim_end_matches('.'))).unwrap_or_default();
-    let message = format!("{}.{step}", error.message.trim_end_matches('.'));
-    without_marks(&message)
+    let message = format!("{}.{step}", error.message.trim_end_matches(['.', '?']));
+    begun_large(&without_marks(&message))
+}
+
+/// The text as a sentence begins, if it begins with a word. Names of tools and ids stay as they are.
+pub(super) fn begun_large(text: &str) -> String {
+    let first = text.split(' ').next().unwrap_or_default();
+    let is_word = !first.is_empty() && first.len() < text.len() && first.bytes().all(|byte| byte.is_ascii_lowercase());
+    match is_word {
+        true => text[..1].to_ascii_uppercase() + &text[1..],
+        false => text.to_owned(),
+    }
 }
 
 /// The next step after a failure, for people. One that names a tool or an argument is said to agents. What stands in brackets beside

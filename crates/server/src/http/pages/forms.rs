@@ -65,8 +65,7 @@ impl Field {
 
     /// The value with its deceiving marks written out, where it has such: they stay in the field, because what is saved is what it holds.
     pub(super) fn written_out(&self) -> Option<String> {
-        let plain = without_marks(&self.value);
-        (plain != self.value).then(|| plain.chars().take(WRITTEN_OUT_CHARS_MAX).collect())
+        written_out(&self.value)
     }
 
     /// Which elements say more of the field.
@@ -76,6 +75,12 @@ impl Field {
         let marks = self.written_out().map(|_| format!("{}-marks", self.name));
         hint.into_iter().chain(error).chain(marks).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// A text with its deceiving marks written out, where it has such.
+pub(super) fn written_out(text: &str) -> Option<String> {
+    let plain = without_marks(text);
+    (plain != text).then(|| plain.chars().take(WRITTEN_OUT_CHARS_MAX).collect())
 }
 
 /// The fields with what was typed.

@@ -84,3 +84,34 @@ pub(super) async fn titles<'t>(
     let titles = work.titles(visitor.by(), &ids).await?;
     Ok(titles.into_iter().map(|(id, title)| (id.to_string(), short(&title, TITLE_CHARS_MAX))).collect())
 }
+
+/// Says beside each field which records it names that are not there. Where they cannot be looked up, the tool will say so.
+pub(super) async fn complain_of_missing(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    form: Kind,
+    fields: &mut [Field],
+) -> Result<bool, ToolError> {
+    let Some(work) = membership.project.work.as_deref() else { return Ok(false) };
+    let named: Vec<(usize, Kind, String)> = fields
+        .iter()
+        .enumerate()
+        .filter_map(|(index, field)| Some((index, field, named_by(field.name, form)?)))
+        .flat_map(|(index, field, kind)| field.value.lines().map(move |line| (index, kind, line.trim().to_owned())))
+        .filter(|(.., line)| !line.is_empty())
+        .collect();
+    let ids: Vec<RecordId> = named.iter().filter_map(|(.., line)| RecordId::parse(line)).collect();
+    let found = if ids.is_empty() { BTreeMap::new() } else { work.titles(visitor.by(), &ids).await? };
+    let mut missing: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (index, kind, line) in named {
+        let is_there = RecordId::parse(&line).is_some_and(|id| id.kind == kind && found.contains_key(&id));
+        if !is_there {
+            missing.entry(index).or_default().push(name(&line));
+        }
+    }
+    let is_one = !missing.is_empty();
+    for (index, lines) in missing {
+        fields[index].error = Some(format!("There is no such record: {}.", lines.join(", ")));
+    }
+    Ok(is_one)
+}

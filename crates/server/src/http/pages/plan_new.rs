@@ -12,7 +12,7 @@ use super::calls::{Called, can_edit, complain_about, text};
 use super::done::Done;
 use super::failure::sentence;
 use super::forms::{Field, Shape, choice, complain, filled};
-use super::known::offered;
+use super::known::{complain_of_missing, offered};
 use super::record::{Changed, EditPage, address, edit_work, fill_from, read};
 use super::route::{Made, Route, Wanted};
 use super::visitor::{Membership, Visitor};
@@ -182,7 +182,13 @@ fn new(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             return Ok(shown(&visitor, &membership, kind, StatusCode::OK, fields, None).await);
         };
         let mut fields = filled(fields(kind), form);
-        let arguments = match arguments(&mut fields, None) {
+        let made = arguments(&mut fields, None);
+        let record = CHANGED.iter().find(|(_, word, _)| *word == kind.word).map(|(record, ..)| *record);
+        let is_one_missing = match record {
+            Some(record) => complain_of_missing(&visitor, &membership, record, &mut fields).await?,
+            None => false,
+        };
+        let arguments = match made.filter(|_| !is_one_missing) {
             Some(arguments) => arguments,
             None => return Ok(shown(&visitor, &membership, kind, StatusCode::BAD_REQUEST, fields, None).await),
         };
@@ -245,7 +251,9 @@ async fn change(visitor: &Visitor<'_>, wanted: &Wanted, id: RecordId) -> Result<
         let above = (!is_beside).then(|| sentence(&error));
         return Ok(page(envelope::status(&error), &edit(fields, version, above).await));
     }
-    let Some(mut arguments) = arguments(&mut fields, Some(&names)) else {
+    let made = arguments(&mut fields, Some(&names));
+    let is_one_missing = complain_of_missing(visitor, &membership, id.kind, &mut fields).await?;
+    let Some(mut arguments) = made.filter(|_| !is_one_missing) else {
         return Ok(page(StatusCode::BAD_REQUEST, &edit(fields, version, None).await));
     };
     arguments["id"] = id.to_string().into();

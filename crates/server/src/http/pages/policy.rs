@@ -9,6 +9,7 @@ use toolhost_contract::{ErrorKind, ToolError, visible_line};
 use toolhost_host::{Decide, Person, Profile, Registered, rule_id, rule_number, rule_words};
 use toolhost_store::{Permit, Role};
 
+use super::failure::begun_large;
 use super::marks::without_marks;
 use super::route::{Made, Route, Wanted};
 use super::text::When;
@@ -170,7 +171,7 @@ async fn verdict(membership: &Membership, tried: &Tried) -> Result<RuleLine, Too
     let wrong = |message: String| ToolError::new(ErrorKind::Validation, message);
     let project = &membership.project;
     let tool = project.gate.registry().get(&tried.tool);
-    let tool = tool.ok_or_else(|| wrong(format!("There is no tool {}.", visible_line(&tried.tool))))?;
+    let tool = tool.ok_or_else(|| wrong(membership.no_tool(&tried.tool)))?;
     let profile = project.gate.profile(&tried.profile);
     let profile = profile.map_err(|_| wrong(format!("There is no profile {}.", visible_line(&tried.profile))))?;
     let text = if tried.arguments.is_empty() { "{}" } else { &tried.arguments };
@@ -187,13 +188,13 @@ async fn verdict(membership: &Membership, tried: &Tried) -> Result<RuleLine, Too
             decide: "allowed",
             class: "good",
             text: format!("{}, which {} granted", rule_id(permit.number), visible_line(&permit.granted_by)),
-            why: visible_line(&verdict.why),
+            why: begun_large(&visible_line(&verdict.why)),
         },
         None => RuleLine {
             decide,
             class,
             text: verdict.rule.map_or_else(|| "by what the tool can do".to_owned(), |rule| visible_line(&rule)),
-            why: visible_line(&verdict.why),
+            why: begun_large(&visible_line(&verdict.why)),
         },
     })
 }

@@ -9,7 +9,7 @@ use toolhost_builder::refs::Object;
 use toolhost_contract::{ToolError, visible_line};
 use toolhost_host::ask_id;
 
-use super::builder::change_path;
+use super::builder::{change_path, status_words};
 use super::calls::{items, text};
 use super::record::address;
 use super::route::{Made, Route, Wanted};
@@ -76,7 +76,7 @@ async fn of_project(visitor: &Visitor<'_>, membership: &Membership, query: &str)
     for session in project.sessions.list(project.id, SESSIONS_MAX).await? {
         rows.push(Row {
             address: membership.path(&format!("sessions/{}", encoded(&session.id))),
-            title: headline(&session.title),
+            title: headline(membership, &session.title),
             about: format!("session {} · {}", name(&session.id), session.state.as_str()),
         });
     }
@@ -86,7 +86,7 @@ async fn of_project(visitor: &Visitor<'_>, membership: &Membership, query: &str)
             rows.push(Row {
                 address: change_path(membership, &set.change_set_id),
                 title: format!("Change set {}", visible_line(&set.change_set_id)),
-                about: name(&format!("{} · {}", set.status, set.objects.join(", "))),
+                about: name(&format!("{} · {}", status_words(&set.status), set.objects.join(", "))),
             });
         }
         if let Some(whole) = work.package(by).await.unwrap_or_default() {

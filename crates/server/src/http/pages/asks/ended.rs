@@ -14,6 +14,8 @@ pub(super) struct Ended {
     pub(super) is_good: bool,
     /// What was written with the answer: a reason, a text, or other arguments.
     pub(super) text: String,
+    /// Whether other arguments were allowed than what was asked for.
+    pub(super) is_edited: bool,
     /// When it was answered; `None` where nobody answered.
     pub(super) when: Option<When>,
 }
@@ -48,12 +50,12 @@ impl Ended {
         };
         let is_good = ask.state == AskState::Used && outcome("ok") != Some(false);
         let when = ask.answered_at_ms.filter(|_| ask.answered_by.is_some()).map(When::on);
-        Some(Self { said, is_good, text, when })
+        Some(Self { said, is_good, text, is_edited: part("arguments").is_some(), when })
     }
 }
 
 /// A word of an answer, for people.
-fn said_word(word: &str) -> String {
+pub(in super::super) fn said_word(word: &str) -> String {
     match word {
         "allow_edited" => "allow, with other arguments".to_owned(),
         "text" => "an answer".to_owned(),

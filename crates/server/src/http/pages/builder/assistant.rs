@@ -13,6 +13,7 @@ use toolhost_store::{Role, SessionRow, StepRow};
 
 use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
+use super::super::sessions::answer_text;
 use super::super::sessions::{models_of, offers_of, usual_of, why_stopped};
 use super::super::text::{Shown, When, count, dollars, duration, headline};
 use super::super::visitor::{Membership, Visitor};
@@ -202,14 +203,14 @@ async fn sessions_on(
         if lines.len() == SESSIONS_SHOWN {
             break;
         }
-        let opening = project.sessions.steps(project.id, &row.id, -1, 1).await?.into_iter().next();
+        let opening = project.steps(&row.id, -1, 1).await?.into_iter().next();
         let Some(entry) = opening.as_ref().and_then(|step| step.body.get("entry")) else { continue };
         if wanted.is_some() && entry.get("target").and_then(Value::as_str) != wanted.as_deref() {
             continue;
         }
         lines.push(SessionLine {
             href: membership.path(&format!("builder/sessions/{}", encoded(&row.id))),
-            title: headline(&row.title),
+            title: headline(membership, &row.title),
             state: state_words(&row, !waits_of(membership, &row.id).await?.is_empty()),
             why: why_stopped(membership, &row).await?,
             when: When::on(row.updated_at_ms),
@@ -341,8 +342,8 @@ async fn chat_page(
 ) -> Result<Response<Body>, ToolError> {
     let project = &membership.project;
     let row = project.sessions.get(project.id, id).await?;
-    let opening = project.sessions.steps(project.id, id, -1, 1).await?.into_iter().next().map(|step| step.body);
-    let steps = project.sessions.steps(project.id, id, after, STEPS_MAX).await?;
+    let opening = project.steps(id, -1, 1).await?.into_iter().next().map(|step| step.body);
+    let steps = project.steps(id, after, STEPS_MAX).await?;
     let is_full = i64::try_from(steps.len()).is_ok_and(|count| count == STEPS_MAX);
     let address = membership.path(&format!("builder/sessions/{}", encoded(id)));
     let next = steps.last().filter(|_| is_full).map(|step| format!("{address}?after={}", step.seq));
@@ -354,12 +355,13 @@ async fn chat_page(
     let body = opening.as_ref().unwrap_or(&none);
     let status = error.map_or(StatusCode::OK, envelope::status);
     let package = work(membership)?.package(visitor.by()).await?;
+    let is_made = target.as_ref().zip(package.as_deref()).is_some_and(|(object, whole)| is_there(whole, object));
     Ok(page(
         status,
         &ChatPage {
             // What somebody typed, and was refused, stays where it is.
             place: Place { live: if error.is_none() { LIVE } else { "" }, ..place(visitor, membership) },
-            title: headline(&row.title),
+            title: headline(membership, &row.title),
             address,
             session: membership.path(&format!("sessions/{}", encoded(id))),
             state: state_words(&row, !waits.is_empty()),
@@ -373,6 +375,7 @@ async fn chat_page(
             }),
             mode: match word("mode") {
                 "" => "",
+                "create" if is_made => "created",
                 "create" => "to be created",
                 _ => "to be changed",
             },
@@ -400,7 +403,7 @@ async fn replies_left(membership: &Membership, row: &SessionRow, opening: &Value
         return Ok(None);
     }
     let (project, after) = (&membership.project, row.steps - STEPS_OF_RUN_MAX - 1);
-    let steps = project.sessions.steps(project.id, &row.id, after.max(-1), STEPS_OF_RUN_MAX).await?;
+    let steps = project.steps(&row.id, after.max(-1), STEPS_OF_RUN_MAX).await?;
     let kind = |step: &StepRow| step.step.split('_').next().unwrap_or_default().to_owned();
     // A run begins with what a person says.
     let turns = steps.iter().rev().take_while(|step| !matches!(&*kind(step), "say" | "open"));
@@ -450,7 +453,7 @@ fn message(step: &StepRow) -> Option<Message> {
         ("call", "Stopped", field("/message").to_owned())
     } else if is("check") {
         let findings = Some(field("/bad/findings")).filter(|findings| !findings.is_empty())?;
-        ("call", "The answer was sent back", findings.to_owned())
+        ("call", "The answer was sent back", without_wrapping(findings))
     } else {
         return None;
     };
@@ -460,6 +463,13 @@ fn message(step: &StepRow) -> Option<Message> {
         _ => Shown::markdown(&text, SAID_LEVEL, usize::MAX, usize::MAX),
     };
     Some(Message { class, who, when: When::on(step.at_ms), text, step: encoded(&step.step) })
+}
+
+/// What was sent back, without the lines around each answer of a tool, which are for the model.
+fn without_wrapping(findings: &str) -> String {
+    let is_wrapping = |line: &&str| line.starts_with("<untrusted ") || line.starts_with("</untrusted ");
+    let lines = findings.lines().filter(|line| !is_wrapping(line));
+    lines.map(answer_text).collect::<Vec<_>>().join("\n")
 }
 
 /// The summary of a reply. The rest of one that is JSON is a change set, which has a page of its own.

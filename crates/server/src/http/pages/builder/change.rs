@@ -61,6 +61,7 @@ struct ChangePage<'a> {
     /// The set that was given up, and that this one contains text of.
     made_on: Option<Link>,
     is_rejected: bool,
+    is_applied: bool,
     error: Option<String>,
     errors: Vec<FoundRow>,
     warnings: Vec<FoundRow>,
@@ -317,8 +318,7 @@ async fn shown(
         }
         preview => preview?,
     };
-    let sets = work.changes(by, None, true).await?;
-    let whole = work.package(by).await?;
+    let (sets, whole) = tokio::try_join!(work.changes(by, None, true), work.package(by))?;
     let status = tried.error.as_ref().map_or(StatusCode::OK, envelope::status);
     Ok(page(status, &change_page(visitor, membership, (&preview, &sets, whole.as_deref()), &tried)?))
 }
@@ -367,6 +367,7 @@ fn change_page<'a>(
             .collect(),
         made_on: set.made_on_rejected.as_ref().map(link),
         is_rejected: set.status == "rejected",
+        is_applied: set.status == "applied",
         error: tried.error.as_ref().map(said),
         errors: found(|report| &report.errors),
         warnings: found(|report| &report.warnings),

@@ -83,9 +83,9 @@ fn group(status: &str) -> &'static str {
 }
 
 /// A state of a set, in words.
-pub(super) fn status_words(status: &str) -> &'static str {
+pub(in super::super) fn status_words(status: &str) -> &'static str {
     match status {
-        "staged" => "open, not yet validated",
+        "staged" => "open",
         "validated" => "open, valid",
         "blocked" => "blocked: it was made on a set that was given up",
         "applied" => "applied",
@@ -190,7 +190,7 @@ fn deed_row(membership: &Membership, deed: &Deed, all: &[Deed], whole: Option<&W
         ("undo", Some(moment)) => format!("took change {moment} back"),
         ("apply", _) => "applied".to_owned(),
         // The first one puts files where there were none.
-        ("import", _) if deed.files.is_empty() => "imported the first package".to_owned(),
+        ("import", _) if deed.files.is_empty() => "the package begins".to_owned(),
         ("import", _) => "imported a package".to_owned(),
         ("new", _) => "began an empty package".to_owned(),
         (other, _) => visible_line(other),

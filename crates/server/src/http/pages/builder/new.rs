@@ -282,7 +282,11 @@ impl NewObject<'_> {
         let workflows = self.package().workflows().iter();
         let nodes = workflows.flat_map(|workflow| workflow.nodes.iter().map(move |node| (node, workflow)));
         nodes
-            .filter_map(|(node, workflow)| Some((node.value.get("id")?.as_str()?.to_owned(), workflow.id.clone())))
+            .filter_map(|(node, workflow)| {
+                let title = node.value.get("title").and_then(Value::as_str).unwrap_or_default();
+                let label = super::super::text::name(&format!("{title} ({})", workflow.id));
+                Some((node.value.get("id")?.as_str()?.to_owned(), label))
+            })
             .collect()
     }
 

@@ -19,7 +19,7 @@ use super::new::sent_node;
 use super::package::{FindingRow, counted, text_object};
 use super::picture::{Picture, Side};
 use super::text::{TextPart, Wish};
-use super::{encoded, place, whole, work};
+use super::{encoded, place, session_by_hand, whole, work};
 use crate::http::WholePackage;
 
 /// The pages of this file.
@@ -63,9 +63,9 @@ struct Fact {
     href: Option<String>,
 }
 
-struct Link {
-    href: String,
-    name: String,
+pub(super) struct Link {
+    pub(super) href: String,
+    pub(super) name: String,
 }
 
 struct Reference {
@@ -101,6 +101,11 @@ fn one(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             return Ok(see(&membership.path("builder")));
         }
         let name = object.to_string();
+        if content(&membership, &whole, &object).is_none()
+            && let Some(form) = staged_form(&visitor, &membership, &object).await?
+        {
+            return Ok(see(&form));
+        }
         match changes.iter().find(|set| set.objects.contains(&name)) {
             // Nobody has applied it: the set shows it as it would be.
             Some(set) if content(&membership, &whole, &object).is_none() => {
@@ -109,6 +114,29 @@ fn one(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             _ => shown(&visitor, &membership, (&whole, &object), (wish, &changes)),
         }
     })
+}
+
+/// The form of an object that this person has staged by hand, and nobody has applied.
+async fn staged_form(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    object: &Object,
+) -> Result<Option<String>, ToolError> {
+    let seen = work(membership)?.seen_by(visitor.by(), &session_by_hand(membership)).await?;
+    let Some(seen) = seen.filter(|_| membership.role != Role::Viewer) else { return Ok(None) };
+    let whole = &seen.package;
+    let is_there = match object {
+        Object::Workflow(id) => whole.workflow(id).is_some(),
+        Object::Step { workflow, node } => whole.workflow(workflow).is_some_and(|found| found.step(node).is_some()),
+        Object::Agent(id) => whole.agent(id).is_some(),
+        Object::Asset(path) => whole.has_asset(path),
+        Object::Package | Object::Variable { .. } => false,
+    };
+    let path = match object {
+        Object::Agent(id) => super::agent::edit_path(id),
+        _ => format!("builder/edit?name={}", encoded(&object.to_string())),
+    };
+    Ok(is_there.then(|| membership.path(&path)))
 }
 
 /// What an object is, apart from what refers to it.
@@ -191,7 +219,7 @@ fn shown(
     ))
 }
 
-fn change_link(membership: &Membership, set: &ChangeSetLine) -> Link {
+pub(super) fn change_link(membership: &Membership, set: &ChangeSetLine) -> Link {
     let name = visible_line(&format!("{} ({}), by {}", set.change_set_id, status_words(&set.status), set.by));
     Link { href: membership.path(&format!("builder/changes/{}", encoded(&set.change_set_id))), name }
 }

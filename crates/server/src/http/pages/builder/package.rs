@@ -14,7 +14,8 @@ use toolhost_store::Role;
 use super::super::route::{Made, Route, Wanted};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, guard, page};
-use super::{Part, encoded, part, place, whole, work};
+use super::object::{Link, change_link};
+use super::{Part, encoded, part, place, session_by_hand, whole, work};
 use crate::http::WholePackage;
 
 /// The pages of this file.
@@ -44,6 +45,11 @@ struct PackagePage<'a> {
     counts: Vec<Count>,
     rows: Vec<Row>,
     part: Part,
+    /// Sets that are not applied, and how many more there are.
+    open: Vec<Link>,
+    more: usize,
+    /// Whether there are steps to build on, if only for this person.
+    has_steps: bool,
     can_edit: bool,
 }
 
@@ -59,6 +65,9 @@ struct NonePage<'a> {
     place: Place<'a>,
     is_owner: bool,
 }
+
+/// Open sets that the page of the package names.
+const OPEN_MAX: usize = 10;
 
 #[derive(Template)]
 #[template(path = "builder/list.html")]
@@ -184,6 +193,10 @@ fn overview(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             href: membership.path(&format!("builder/list?kind={kind}")),
             words: counted(count, one),
         };
+        let by = visitor.by();
+        let open = work(&membership)?.changes(by, None, true).await?;
+        let seen = work(&membership)?.seen_by(by, &session_by_hand(&membership)).await?;
+        let has_steps = |package: &Package| !package.workflows().is_empty();
         let errors = whole.findings.iter().filter(|finding| finding.severity == Severity::Error).count();
         Ok(page(
             StatusCode::OK,
@@ -202,6 +215,9 @@ fn overview(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 ],
                 rows: workflows.into_iter().map(row).collect(),
                 part,
+                open: open.iter().take(OPEN_MAX).map(|set| change_link(&membership, set)).collect(),
+                more: open.len().saturating_sub(OPEN_MAX),
+                has_steps: has_steps(package) || seen.is_some_and(|seen| has_steps(&seen.package)),
                 can_edit: membership.role != Role::Viewer,
             },
         ))

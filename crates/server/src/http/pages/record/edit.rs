@@ -13,7 +13,7 @@ use super::super::calls::{Called, can_edit, complain_about, text, texts};
 use super::super::done::Done;
 use super::super::failure::sentence;
 use super::super::forms::{Field, Shape, choice, complain, filled};
-use super::super::known::offered;
+use super::super::known::{complain_of_missing, offered};
 use super::super::route::{Made, Wanted};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{PLAN, Place, board, page, see, see_done};
@@ -174,6 +174,9 @@ async fn answer(visitor: &Visitor<'_>, wanted: &Wanted, about: About) -> Result<
     let mut fields = filled(fields(about.kind), form);
     if form.get("title").map_or(about.id.is_none(), |title| title.trim().is_empty()) {
         complain(&mut fields, "title", "Give it a title.");
+        return Ok(shown(visitor, &membership, &about, StatusCode::BAD_REQUEST, (fields, version), None).await);
+    }
+    if complain_of_missing(visitor, &membership, about.kind, &mut fields).await? {
         return Ok(shown(visitor, &membership, &about, StatusCode::BAD_REQUEST, (fields, version), None).await);
     }
     let mut sent: Vec<&Field> = fields.iter().collect();
