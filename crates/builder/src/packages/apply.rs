@@ -24,8 +24,9 @@ use super::conflict::{Conflict, Conflicts};
 use super::drafts::{Draft, last_of_each, merged};
 use super::error::{PackageError, Result};
 use super::kept::{Kept, expect_open};
+use super::masked::mask_graph;
 use super::part::{Head, Part, Want};
-use super::sets::mask_graph;
+
 use super::{ProjectPackage, Revisions, set_id};
 use toolhost_contract::workspace::unified;
 use toolhost_store::db::{Tx, sql};

@@ -17,6 +17,7 @@ mod drafts;
 mod error;
 mod history;
 mod kept;
+mod masked;
 mod near;
 mod part;
 mod read;

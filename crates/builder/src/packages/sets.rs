@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::change::{
-    self, ChangeSet, GraphDiff, Impact, Implied, ObjectDiff, Op, Operation, Parsed, Part as Piece, Payload, Rename,
-    Report, Snapshot, affected, impact, impact_on, overlay, proposed, renames,
+    self, ChangeSet, Impact, Implied, ObjectDiff, Op, Operation, Parsed, Part as Piece, Payload, Rename, Report,
+    Snapshot, affected, impact, impact_on, overlay, proposed, renames,
 };
 use crate::refs::Object;
 use crate::{Finding, Package, Severity};
@@ -19,6 +19,7 @@ use super::conflict::{Conflict, Conflicts};
 use super::drafts::{Draft, last_of_each, merged};
 use super::error::{NoRevision, PackageError, Result};
 use super::kept::no_set;
+use super::masked::mask_graph;
 use super::part::{Part, Want};
 use super::scope::{base_revision, revision_around, revision_of, scope_of};
 use super::superseded::{Superseded, explain_superseded, in_place};
@@ -103,18 +104,6 @@ impl Preview {
             mask_graph(graph, secrets);
         }
         self
-    }
-}
-
-/// Masks what looks like a secret in what differs in a graph: names of edges have their labels.
-pub(super) fn mask_graph(graph: &mut GraphDiff, secrets: &Redactor) {
-    let items = graph.nodes.iter_mut().chain(&mut graph.edges).flat_map(|item| {
-        secrets.redact(&mut item.name);
-        &mut item.fields
-    });
-    for field in items.chain(&mut graph.fields) {
-        secrets.redact(&mut field.name);
-        field.before.iter_mut().chain(&mut field.after).for_each(|value| secrets.redact_json(value));
     }
 }
 

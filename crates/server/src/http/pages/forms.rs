@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::marks::without_marks;
-
-/// How much of a value is shown with its marks written out, characters.
-const WRITTEN_OUT_CHARS_MAX: usize = 2000;
+use super::marks::written_out;
 
 /// A field of a form.
 pub(super) struct Field {
@@ -75,12 +72,6 @@ impl Field {
         let marks = self.written_out().map(|_| format!("{}-marks", self.name));
         hint.into_iter().chain(error).chain(marks).collect::<Vec<_>>().join(" ")
     }
-}
-
-/// A text with its deceiving marks written out, where it has such.
-pub(super) fn written_out(text: &str) -> Option<String> {
-    let plain = without_marks(text);
-    (plain != text).then(|| plain.chars().take(WRITTEN_OUT_CHARS_MAX).collect())
 }
 
 /// The fields with what was typed.

@@ -2,6 +2,9 @@
 
 use toolhost_contract::{QUOTE_MARK, quoted};
 
+/// How much of a value is shown with its marks written out, characters.
+const WRITTEN_OUT_CHARS_MAX: usize = 2000;
+
 /// How a line of a diff is set.
 pub(super) fn mark(line: &str) -> &'static str {
     match line.as_bytes() {
@@ -18,4 +21,10 @@ pub(super) fn without_marks(text: &str) -> String {
     let marked = quoted(text);
     let plain = marked.split('\n').map(|line| line.strip_prefix(QUOTE_MARK).unwrap_or(line));
     plain.collect::<Vec<_>>().join("\n")
+}
+
+/// A text with its deceiving marks written out, where it has such.
+pub(super) fn written_out(text: &str) -> Option<String> {
+    let plain = without_marks(text);
+    (plain != text).then(|| plain.chars().take(WRITTEN_OUT_CHARS_MAX).collect())
 }

@@ -25,6 +25,7 @@ mod models;
 mod multipart;
 mod past;
 mod plan;
+mod plan_fields;
 mod plan_new;
 mod policy;
 mod projects;

@@ -19,7 +19,7 @@ use super::known::titles;
 use super::route::{Made, Route, Wanted};
 use super::text::{Shown, TextPage, When, encoded, name, words};
 use super::visitor::{Membership, Visitor};
-use super::{PLAN, Place, board, page, plan_new, see, see_done};
+use super::{PLAN, Place, board, page, plan_fields, see, see_done};
 use crate::http::envelope;
 
 /// Most of a field on the page of its record; the rest is on a page of its own.
@@ -365,7 +365,7 @@ fn criteria(record: &Value, can_tick: bool) -> Vec<Criterion> {
 
 /// What a field is called: as the form of its record calls it, or by its own name in words.
 fn label(kind: Kind, field: &str) -> String {
-    let of_form = plan_new::label(kind, field).or_else(|| edit::label(kind, field));
+    let of_form = plan_fields::label(kind, field).or_else(|| edit::label(kind, field));
     of_form.map_or_else(|| capitalized(&name(&words(field))), str::to_owned)
 }
 

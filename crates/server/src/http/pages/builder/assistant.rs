@@ -19,8 +19,7 @@ use super::super::text::{Shown, When, count, dollars, duration, headline};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see};
 use super::changes::{change_path, status_words};
-use super::object::is_there;
-use super::{encoded, place, said, work};
+use super::{encoded, is_there, place, said, work};
 use crate::http::{NewRun, Target, envelope};
 
 /// The pages of this file.

@@ -22,10 +22,9 @@ use super::super::text::When;
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see_done};
 use super::changes::{became, change_path, status_words};
-use super::object::is_there;
 use super::picture::Pictures;
 use super::text::{TextPart, split};
-use super::{BY_HAND, call, encoded, place, said, work};
+use super::{BY_HAND, call, encoded, is_there, place, said, work};
 use crate::http::{ChangePreview, WholePackage, envelope};
 
 /// The pages of this file.

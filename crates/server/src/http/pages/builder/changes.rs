@@ -18,11 +18,10 @@ use super::super::route::{Made, Route, Wanted};
 use super::super::text::When;
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see_done};
-use super::object::is_there;
 use super::package::counted;
 use super::picture::Pictures;
 use super::text::TextPart;
-use super::{LISTED_MAX, Part, call, encoded, part, place, said, work};
+use super::{LISTED_MAX, Part, call, encoded, is_there, part, place, said, work};
 use crate::http::{WholePackage, envelope};
 
 /// Later changes of the same files that are named.

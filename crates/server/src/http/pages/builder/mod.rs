@@ -28,7 +28,7 @@ use std::sync::Arc;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use toolhost_builder::Package;
-use toolhost_builder::packages::Seen;
+use toolhost_builder::packages::{ChangeSetLine, Seen};
 use toolhost_builder::refs::Object;
 use toolhost_contract::{ErrorKind, ToolError, visible_line};
 
@@ -94,6 +94,31 @@ impl ByHand {
 /// The session that a person's changes by hand are staged in.
 fn session_by_hand(membership: &Membership) -> String {
     format!("{BY_HAND}{}", membership.user_id)
+}
+
+/// A place, and what it is called.
+struct Link {
+    href: String,
+    name: String,
+}
+
+/// A change set in a list, where it stands beside something else.
+fn change_link(membership: &Membership, set: &ChangeSetLine) -> Link {
+    let name = visible_line(&format!("{} ({}), by {}", set.change_set_id, status_words(&set.status), set.by));
+    Link { href: membership.path(&format!("builder/changes/{}", encoded(&set.change_set_id))), name }
+}
+
+/// Whether the package has an object, and so a page for it.
+fn is_there(whole: &WholePackage, object: &Object) -> bool {
+    let package = &whole.package;
+    match object {
+        Object::Package => true,
+        Object::Workflow(id) => package.workflow(id).is_some(),
+        Object::Step { workflow, node } => package.workflow(workflow).is_some_and(|found| found.node(node).is_some()),
+        Object::Agent(id) => package.agent(id).is_some(),
+        Object::Asset(path) => package.has_asset(path),
+        Object::Variable { workflow, .. } => package.workflow(workflow).is_some(),
+    }
 }
 
 /// Calls a tool as the person who looks, and returns its answer.

@@ -14,12 +14,11 @@ use toolhost_store::Role;
 use super::super::route::{Made, Route, Wanted};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see};
-use super::changes::status_words;
 use super::new::sent_node;
 use super::package::{FindingRow, counted, text_object};
 use super::picture::{Picture, Side};
 use super::text::{TextPart, Wish};
-use super::{encoded, place, session_by_hand, whole, work};
+use super::{Link, change_link, encoded, is_there, place, session_by_hand, whole, work};
 use crate::http::WholePackage;
 
 /// The pages of this file.
@@ -61,11 +60,6 @@ struct Fact {
     name: &'static str,
     text: String,
     href: Option<String>,
-}
-
-pub(super) struct Link {
-    pub(super) href: String,
-    pub(super) name: String,
 }
 
 struct Reference {
@@ -219,11 +213,6 @@ fn shown(
     ))
 }
 
-pub(super) fn change_link(membership: &Membership, set: &ChangeSetLine) -> Link {
-    let name = visible_line(&format!("{} ({}), by {}", set.change_set_id, status_words(&set.status), set.by));
-    Link { href: membership.path(&format!("builder/changes/{}", encoded(&set.change_set_id))), name }
-}
-
 impl Reference {
     fn of(membership: &Membership, whole: &WholePackage, one: &Ref, other: &Object) -> Self {
         let kind = serde_json::to_value(one.kind).unwrap_or_default();
@@ -236,19 +225,6 @@ impl Reference {
             at: visible_line(&format!("{}{line}", one.file)),
             is_missing: !one.resolved || !there,
         }
-    }
-}
-
-/// Whether the package has an object, and so a page for it.
-pub(super) fn is_there(whole: &WholePackage, object: &Object) -> bool {
-    let package = &whole.package;
-    match object {
-        Object::Package => true,
-        Object::Workflow(id) => package.workflow(id).is_some(),
-        Object::Step { workflow, node } => package.workflow(workflow).is_some_and(|found| found.node(node).is_some()),
-        Object::Agent(id) => package.agent(id).is_some(),
-        Object::Asset(path) => package.has_asset(path),
-        Object::Variable { workflow, .. } => package.workflow(workflow).is_some(),
     }
 }
 

@@ -14,8 +14,7 @@ use toolhost_store::Role;
 use super::super::route::{Made, Route, Wanted};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, guard, page};
-use super::object::{Link, change_link};
-use super::{Part, encoded, part, place, session_by_hand, whole, work};
+use super::{Link, Part, change_link, encoded, part, place, session_by_hand, whole, work};
 use crate::http::WholePackage;
 
 /// The pages of this file.
