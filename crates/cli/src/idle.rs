@@ -13,13 +13,15 @@ use toolhost_store::Caches;
 /// How long a worker of the runtime waits for the others, so that each of them takes one task.
 const MEET_MAX: Duration = Duration::from_millis(5);
 
-/// Gives back the database's caches, then each worker's own heap, then what is the process's.
-pub(crate) struct GiveMemoryBack(pub(crate) Caches);
+/// Gives back the database's caches, where it is one database, then each worker's own heap, then what is the process's.
+pub(crate) struct GiveMemoryBack(pub(crate) Option<Caches>);
 
 impl Tidy for GiveMemoryBack {
     fn tidy(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            self.0.give_back().await;
+            if let Some(caches) = &self.0 {
+                caches.give_back().await;
+            }
             on_each_worker(give_thread_memory_back).await;
             // It fails only where the runtime ends.
             let _ = tokio::task::spawn_blocking(give_memory_back).await;

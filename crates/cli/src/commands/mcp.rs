@@ -140,7 +140,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         user: host.connection().user().name.clone(),
         ask_in_client: (args.client_approvals || client.approvals) && !args.no_client_approvals,
         calls_max: args.calls_max.or(client.calls_max).unwrap_or(CALLS_MAX_DEFAULT),
-        when_idle: Arc::new(GiveMemoryBack(host.store().caches())),
+        when_idle: Arc::new(GiveMemoryBack(Some(host.store().caches()))),
         listed: args.tools.into(),
         core: &instructions::CORE,
         offers: Offers::BUILT_IN,

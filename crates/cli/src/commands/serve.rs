@@ -16,6 +16,7 @@ use toolhost_server::http::{
 use toolhost_store::Store;
 
 use crate::hosting::Hosting;
+use crate::idle::GiveMemoryBack;
 use crate::logins::{self, LINK_LIVES};
 use crate::settings::Settings;
 use crate::socket::Socket;
@@ -172,6 +173,7 @@ pub(crate) async fn run(args: Args, settings: &Settings) -> anyhow::Result<ExitC
         oauth,
         sign_in: Some(SignIn { logins: logins.clone(), is_tls }),
         limits: table.limits(),
+        when_idle: Arc::new(GiveMemoryBack(None)),
         metrics,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };

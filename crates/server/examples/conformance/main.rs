@@ -106,6 +106,7 @@ async fn main() {
         sign_in: None,
         proxies: TrustedProxies::default(),
         limits: HttpLimits::default(),
+        when_idle: Arc::new(toolhost_server::mcp::NotTidied),
         metrics: Metrics::new(env!("CARGO_PKG_VERSION")),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };

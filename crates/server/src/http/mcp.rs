@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::{BoxFuture, ErrorKind, Scope, Session, ToolError};
+use toolhost_contract::{ErrorKind, Scope, Session, ToolError};
 use toolhost_host::Names;
 
 use super::auth::Principal;
@@ -23,7 +24,7 @@ use super::metrics::Metrics;
 use super::sessions::Sessions;
 use super::token::Right;
 use super::{HttpLimits, Serving};
-use crate::mcp::{AskPages, CALLS_MAX_DEFAULT, Door, Given, Listed, McpService, Tidy};
+use crate::mcp::{AskPages, CALLS_MAX_DEFAULT, Door, Given, Listed, McpService, NotTidied, Tidy};
 
 /// How long a service without sessions is kept for its caller's next request.
 const SERVICE_IDLE: Duration = Duration::from_secs(600);
@@ -40,6 +41,9 @@ pub(crate) struct Doors {
     limits: HttpLimits,
     version: String,
     metrics: Arc<Metrics>,
+    when_idle: Arc<dyn Tidy>,
+    /// Whether sessions were laid to rest since that was done.
+    is_tidy_due: AtomicBool,
     /// Where there are pages for people, whether they are reached over TLS.
     pages_are_tls: Option<bool>,
     /// Ends them all.
@@ -58,22 +62,24 @@ struct OpenDoor {
     used: Mutex<Instant>,
 }
 
-/// Nothing is done when one of many callers is idle.
-struct NotTidied;
-
-impl Tidy for NotTidied {
-    fn tidy(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
-    }
-}
-
 impl Doors {
     pub(crate) fn new(serving: &Serving, life: CancellationToken) -> Self {
         let limits = serving.limits;
         let sessions = Arc::new(Semaphore::new(limits.sessions));
         let pages_are_tls = serving.sign_in.as_ref().map(|sign_in| sign_in.is_tls);
         let (version, metrics) = (serving.version.clone(), Arc::clone(&serving.metrics));
-        Self { open: Mutex::default(), sessions, limits, version, metrics, pages_are_tls, life }
+        let when_idle = Arc::clone(&serving.when_idle);
+        Self {
+            open: Mutex::default(),
+            sessions,
+            limits,
+            version,
+            metrics,
+            when_idle,
+            is_tidy_due: AtomicBool::new(false),
+            pages_are_tls,
+            life,
+        }
     }
 
     /// Answers a request whose body is whole.
@@ -137,6 +143,7 @@ impl Doors {
             // Whoever has the token speaks for its client.
             ask_in_client: principal.has(Right::Approve),
             calls_max: CALLS_MAX_DEFAULT,
+            // One of many callers.
             when_idle: Arc::new(NotTidied),
             listed: Listed::All,
             core: project.core,
@@ -173,9 +180,10 @@ impl Doors {
     pub(crate) async fn sweep(&self) {
         let all: Vec<(Key, Arc<OpenDoor>)> =
             lock(&self.open).iter().map(|(key, door)| (key.clone(), Arc::clone(door))).collect();
+        let mut is_one_at_rest = false;
         for (key, door) in all {
             door.sessions.end_idle(self.limits.session_idle).await;
-            door.sessions.rest_idle(self.limits.session_rest).await;
+            is_one_at_rest |= door.sessions.rest_idle(self.limits.session_rest).await;
             let is_left = door.sessions.is_empty() && lock(&door.used).elapsed() >= SERVICE_IDLE;
             let principal = Arc::clone(&lock(&door.principal));
             if is_left || !principal.is_valid().await {
@@ -183,6 +191,10 @@ impl Doors {
                 door.sessions.end_all().await;
                 door.life.cancel();
             }
+        }
+        // What rmcp had of them goes a moment later.
+        if self.is_tidy_due.swap(is_one_at_rest, Ordering::AcqRel) {
+            self.when_idle.tidy().await;
         }
     }
 }

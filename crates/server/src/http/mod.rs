@@ -53,6 +53,8 @@ use std::time::Duration;
 
 use toolhost_contract::Clock;
 
+use crate::mcp::Tidy;
+
 /// The API as an OpenAPI 3.1 document.
 #[must_use]
 pub fn openapi(version: &str) -> serde_json::Value {
@@ -74,6 +76,8 @@ pub struct Serving {
     /// How people sign in, whom pages are for; `None`: there are no pages.
     pub sign_in: Option<SignIn>,
     pub limits: HttpLimits,
+    /// What is done when MCP sessions have been laid to rest.
+    pub when_idle: Arc<dyn Tidy>,
     /// Counts calls, too, where it is the observer of the gates.
     pub metrics: Arc<Metrics>,
     pub version: String,

@@ -170,8 +170,9 @@ impl Sessions {
         }
     }
 
-    /// Lets those rest in which nothing has happened for so long, nothing is under way, and nobody listens.
-    pub(crate) async fn rest_idle(&self, idle: Duration) {
+    /// Lets those rest in which nothing has happened for so long, nothing is under way, and nobody listens. Answers whether there was one.
+    pub(crate) async fn rest_idle(&self, idle: Duration) -> bool {
+        let mut is_one = false;
         let all: Vec<(SessionId, Arc<Session>)> =
             lock(&self.open).iter().map(|(id, session)| (id.clone(), Arc::clone(session))).collect();
         for (id, session) in all {
@@ -179,12 +180,14 @@ impl Sessions {
             if !session.rests_after(idle) {
                 continue;
             }
+            is_one = true;
             self.metrics.session(false, -1);
             self.metrics.session(true, 1);
             if let Err(error) = self.inner.close_session(&id).await {
                 tracing::debug!(%error, "an idle session does not rest as it should");
             }
         }
+        is_one
     }
 
     /// Ends all.

@@ -18,7 +18,7 @@ pub use door::{Door, Listed, Results};
 pub use offers::Offers;
 pub use prompts::{ArgumentOfPrompt, PromptTemplate};
 pub use resources::ResourceKind;
-pub use slots::{CALLS_MAX_DEFAULT, Tidy};
+pub use slots::{CALLS_MAX_DEFAULT, NotTidied, Tidy};
 pub use stdio::{StdioError, serve_stdio};
 
 pub(crate) use elicit::{AskPages, Given};

@@ -24,6 +24,15 @@ pub trait Tidy: Send + Sync {
     fn tidy(&self) -> BoxFuture<'_, ()>;
 }
 
+/// Nothing is done.
+pub struct NotTidied;
+
+impl Tidy for NotTidied {
+    fn tidy(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
 /// Calls of one client that are served at once, unless the operator says otherwise.
 pub const CALLS_MAX_DEFAULT: usize = 64;
 /// The same for requests that are no calls.

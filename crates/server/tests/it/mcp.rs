@@ -1,5 +1,6 @@
 //! MCP over HTTP, of both eras.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -208,6 +209,9 @@ async fn a_session_that_rests_ends_when_nobody_comes_back() {
     let token = rig.token(&["call"]).await;
     let session = opened(&rig, &token).await;
     sessions_are(&rig, "resting", 1.0).await;
+    while rig.tidied.load(Ordering::Acquire) == 0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     sessions_are(&rig, "resting", 0.0).await;
     assert_eq!(in_session(&rig, &token, &session, read("a.txt")).await.status, 404);
 }

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -12,7 +13,7 @@ use toolhost_server::http::{
     Describe, HttpLimits, Listener, Metrics, OauthConfig, OpenProject, Projects, Secret, Serving, SignIn,
     TrustedProxies, Work, serve, serve_metrics,
 };
-use toolhost_server::mcp::Offers;
+use toolhost_server::mcp::{Offers, Tidy};
 use toolhost_store::{LoginLife, NewToken};
 use toolhost_testkit::{FakeClock, House, HouseBuilder, HttpReply, TestSocket, TestStream, USER, http};
 
@@ -26,8 +27,20 @@ pub(crate) struct Rig {
     pub(crate) metrics: SocketAddr,
     pub(crate) stop: CancellationToken,
     pub(crate) serving: JoinHandle<()>,
+    /// How often the server has given memory back.
+    pub(crate) tidied: Arc<AtomicUsize>,
     clock: Arc<FakeClock>,
     served: Serving,
+}
+
+/// Counts how often memory is given back.
+struct Tidied(Arc<AtomicUsize>);
+
+impl Tidy for Tidied {
+    fn tidy(&self) -> BoxFuture<'_, ()> {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        Box::pin(async {})
+    }
 }
 
 struct Tcp(TestSocket);
@@ -155,6 +168,7 @@ impl Rig {
         let shared: Arc<dyn Clock> = Arc::<FakeClock>::clone(&clock);
         let logins = houses[0].store.logins(LoginLife::default());
         let sign_in = Some(SignIn { logins, is_tls: false });
+        let tidied = Arc::new(AtomicUsize::new(0));
         let serving = Serving {
             projects: Arc::new(Served(projects)),
             clock: shared,
@@ -163,6 +177,7 @@ impl Rig {
             oauth,
             sign_in,
             limits,
+            when_idle: Arc::new(Tidied(Arc::clone(&tidied))),
             metrics: Arc::clone(&metrics),
             version: "1.2.3".to_owned(),
         };
@@ -172,7 +187,7 @@ impl Rig {
         let (until, served) = (stop.clone(), serving.clone());
         tokio::spawn(serve_metrics(serving.clone(), Tcp(scraped), stop.clone()));
         let serving = tokio::spawn(async move { serve(serving, Tcp(listener), until).await });
-        Self { houses, address, metrics, stop, serving, clock, served }
+        Self { houses, address, metrics, stop, serving, tidied, clock, served }
     }
 
     /// The server ends.
