@@ -113,7 +113,7 @@ struct Line {
     class: &'static str,
     arguments: String,
     call: String,
-    /// The session that it was made in, and where that is: of one of an agent of ours, its page.
+    /// The session that it was made in, with an address.
     session: Option<(String, String)>,
 }
 
@@ -146,7 +146,7 @@ impl Line {
     }
 }
 
-/// A session, and where it is: of one that is no agent's of ours, what it did.
+/// A session with an address: the page of a session that runs here, or, of another client's, the rows that it left.
 fn session_of(membership: &Membership, id: &str) -> (String, String) {
     let name = super::text::encoded(id);
     let address = match id.starts_with(SESSION_MARK) {
@@ -347,7 +347,7 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             "{address}?{}",
             Question { all: !question.all, ..question.clone() }.written().trim_start_matches('&')
         );
-        let question_tool = question.tool.clone();
+        let asked_tool = question.tool.clone();
         let Question { failed, all, files, .. } = question;
         let [tool, session, hours, by] =
             [question.tool, question.session, question.hours, question.by].map(|typed| visible_line(&typed));
@@ -365,10 +365,9 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             other,
             people,
             error,
-            unknown: match question_tool.is_empty() || membership.project.gate.registry().get(&question_tool).is_some()
-            {
+            unknown: match asked_tool.is_empty() || membership.project.gate.registry().get(&asked_tool).is_some() {
                 true => String::new(),
-                false => membership.no_tool(&question_tool),
+                false => membership.no_tool(&asked_tool),
             },
             earlier,
             looked_at,

@@ -317,8 +317,8 @@ async fn show_tasks(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<B
     let membership = visitor.membership(wanted.part("project")).await?;
     let states: Vec<&str> = TASK.states.iter().map(|(state, _)| *state).collect();
     let mut arguments = arguments(wanted);
-    let arguments_state = wanted.asked("status").filter(|state| states.contains(state));
-    if let Some(state) = arguments_state {
+    let state = wanted.asked("status").filter(|state| states.contains(state));
+    if let Some(state) = state {
         arguments["status"] = state.into();
     }
     let data = visitor.read(&membership, "task.list", arguments).await?;
@@ -339,7 +339,7 @@ async fn show_tasks(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<B
     });
     let group = Group {
         title: "Tasks",
-        empty: if arguments_state.is_some() { "There is no such task." } else { "There is no task." },
+        empty: if state.is_some() { "There is no such task." } else { "There is no task." },
         rows: rows.collect(),
         next: next(wanted, cursor, &["status", "iteration"]),
     };

@@ -343,7 +343,7 @@ fn change_page<'a>(
     deletes.extend(tried.unconfirmed.iter().cloned());
     let delete =
         |name: String| DeleteRow { shown: visible_line(&name), is_confirmed: tried.confirmed.contains(&name), name };
-    // What is staged at a terminal has a name instead of a session, and what a page stages none that says more.
+    // A set that was staged at a terminal has a name in place of a session. The name of what a page stages tells people nothing.
     let is_named = |id: &&String| !id.is_empty() && !id.starts_with(BY_HAND);
     let session = Some(&set.session_id).filter(is_named).map(|id| {
         let is_agents = id.starts_with(SESSION_MARK);
