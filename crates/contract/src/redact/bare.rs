@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::visible::is_deceptive;
 
-/// Most characters beyond ASCII that are left out between two ASCII letters or digits. A byte that is no text is read as one of them.
+/// How many non-ASCII characters between two ASCII letters or digits are skipped, at most. A byte that is no valid text counts as one.
 const STRANGE_MAX: usize = 3;
 
 /// What is left out besides what is not seen.

@@ -48,8 +48,8 @@ pub struct OpenProject {
     pub offers: &'static Offers,
 }
 
-/// What is shown of sessions. What people and models have said is kept as they said it, for a session goes on from that; whoever looks
-/// at it sees no secret.
+/// Steps of sessions, to be shown. The database keeps what people and models have said unmasked, because a session continues from it; here
+/// secrets are masked.
 impl OpenProject {
     /// The steps of a session after a number, the oldest first.
     pub(crate) async fn steps(&self, session: &str, after: i64, limit: i64) -> Result<Vec<StepRow>, StoreError> {

@@ -93,8 +93,8 @@ impl Session {
         lock(&self.under_way).is_empty() && self.listeners.load(Ordering::Acquire) == 0
     }
 
-    /// Lays it to rest if nothing has happened for so long. Whoever finds it afterwards finds it at rest; whoever has found it before has
-    /// used it just now.
+    /// Marks the session as resting if nobody has used it for this long. The check and the mark hold one lock: a request either finds the
+    /// session resting, or has marked it as used before.
     fn rests_after(&self, idle: Duration) -> bool {
         let mut standing = lock(&self.standing);
         let rests = standing.used.elapsed() >= idle && standing.begun.is_some() && standing.mode == Mode::Awake;

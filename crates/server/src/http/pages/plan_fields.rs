@@ -78,7 +78,7 @@ pub(super) fn fields(kind: &Kind) -> Vec<Field> {
         "component" => vec![
             line("name", "Name"),
             Field::new("componentType", "Type", choice(None, COMPONENTS)),
-            line("otherType", "Its type, if it is another one"),
+            line("otherType", "Name of the type, if the type is other"),
             lines("responsibilities", "Responsibilities"),
             line("technology", "Technology").hint("What it is built with."),
             lines("relatedFeatures", "Features that it serves").hint("One in each line, such as FEAT-001."),

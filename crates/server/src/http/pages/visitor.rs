@@ -112,7 +112,7 @@ impl Visitor<'_> {
         Ok((memberships, is_one_closed))
     }
 
-    /// One project of the person. A project that does not exist, one of somebody else and one that cannot be opened get the same answer,
+    /// One project of the person. The answer is the same for a project that does not exist, is somebody else's, or cannot be opened,
     /// because the server cannot know whose a project is that it cannot open.
     ///
     /// # Errors

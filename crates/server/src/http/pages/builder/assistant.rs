@@ -354,7 +354,8 @@ async fn chat_page(
     let body = opening.as_ref().unwrap_or(&none);
     let status = error.map_or(StatusCode::OK, envelope::status);
     let package = work(membership)?.package(visitor.by()).await?;
-    let is_made = target.as_ref().zip(package.as_deref()).is_some_and(|(object, whole)| is_there(whole, object));
+    let is_made =
+        target.as_ref().zip(package.as_deref()).is_some_and(|(object, whole)| is_there(&whole.package, object));
     Ok(page(
         status,
         &ChatPage {
@@ -369,7 +370,7 @@ async fn chat_page(
             waits,
             model: visible_line(&row.model),
             target: target.map(|object| {
-                let is_there = package.as_deref().is_some_and(|whole| is_there(whole, &object));
+                let is_there = package.as_deref().is_some_and(|whole| is_there(&whole.package, &object));
                 (is_there.then(|| membership.object_path(&object)), visible_line(&object.to_string()))
             }),
             mode: match word("mode") {

@@ -491,7 +491,9 @@ fn object_row(
         anchor: format!("object-{number}"),
         is_inside: inside.is_some_and(|inside| all.iter().any(|other| other.object == inside)),
         object: visible_line(&diff.object.to_string()),
-        href: whole.filter(|whole| is_there(whole, &diff.object)).map(|_| membership.object_path(&diff.object)),
+        href: whole
+            .filter(|whole| is_there(&whole.package, &diff.object))
+            .map(|_| membership.object_path(&diff.object)),
         change: became(diff.change),
         sign,
         counts: format!("+{} −{}", sum(|file| file.added), sum(|file| file.removed)),

@@ -206,7 +206,7 @@ fn deed_row(membership: &Membership, deed: &Deed, all: &[Deed], whole: Option<&W
             .iter()
             .map(|changed| {
                 let object = Object::parse(&changed.object);
-                let is_there = object.filter(|object| whole.is_some_and(|whole| is_there(whole, object)));
+                let is_there = object.filter(|object| whole.is_some_and(|whole| is_there(&whole.package, object)));
                 let href = is_there.map(|object| membership.object_path(&object));
                 (became(changed.change).to_owned(), visible_line(&changed.object), href)
             })

@@ -65,7 +65,7 @@ struct EditPage<'a> {
 }
 
 /// The text of an object and the revision around it, as a change set names it.
-fn text_and_revision(package: &Package, object: &Object) -> Option<(String, String)> {
+pub(super) fn text_and_revision(package: &Package, object: &Object) -> Option<(String, String)> {
     let (path, revision) = match object {
         Object::Asset(path) => (package.asset(path)?.path.to_owned(), revision::assets(package)),
         Object::Workflow(id) => {

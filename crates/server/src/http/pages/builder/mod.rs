@@ -109,8 +109,7 @@ fn change_link(membership: &Membership, set: &ChangeSetLine) -> Link {
 }
 
 /// Whether the package has an object, and so a page for it.
-fn is_there(whole: &WholePackage, object: &Object) -> bool {
-    let package = &whole.package;
+fn is_there(package: &Package, object: &Object) -> bool {
     match object {
         Object::Package => true,
         Object::Workflow(id) => package.workflow(id).is_some(),

@@ -14,6 +14,7 @@ use toolhost_store::Role;
 use super::super::route::{Made, Route, Wanted};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see};
+use super::edit::text_and_revision;
 use super::new::sent_node;
 use super::package::{FindingRow, counted, text_object};
 use super::picture::{Picture, Side};
@@ -118,19 +119,14 @@ async fn staged_form(
 ) -> Result<Option<String>, ToolError> {
     let seen = work(membership)?.seen_by(visitor.by(), &session_by_hand(membership)).await?;
     let Some(seen) = seen.filter(|_| membership.role != Role::Viewer) else { return Ok(None) };
-    let whole = &seen.package;
-    let is_there = match object {
-        Object::Workflow(id) => whole.workflow(id).is_some(),
-        Object::Step { workflow, node } => whole.workflow(workflow).is_some_and(|found| found.step(node).is_some()),
-        Object::Agent(id) => whole.agent(id).is_some(),
-        Object::Asset(path) => whole.has_asset(path),
-        Object::Package | Object::Variable { .. } => false,
+    let (has_form, path) = match object {
+        Object::Agent(id) => (seen.package.agent(id).is_some(), super::agent::edit_path(id)),
+        _ => {
+            let has_text = text_and_revision(&seen.package, object).is_some();
+            (has_text, format!("builder/edit?name={}", encoded(&object.to_string())))
+        }
     };
-    let path = match object {
-        Object::Agent(id) => super::agent::edit_path(id),
-        _ => format!("builder/edit?name={}", encoded(&object.to_string())),
-    };
-    Ok(is_there.then(|| membership.path(&path)))
+    Ok(has_form.then(|| membership.path(&path)))
 }
 
 /// What an object is, apart from what refers to it.
@@ -217,7 +213,7 @@ impl Reference {
     fn of(membership: &Membership, whole: &WholePackage, one: &Ref, other: &Object) -> Self {
         let kind = serde_json::to_value(one.kind).unwrap_or_default();
         let line = one.line.map(|line| format!(", line {line}")).unwrap_or_default();
-        let there = is_there(whole, other);
+        let there = is_there(&whole.package, other);
         Self {
             href: there.then(|| membership.object_path(other)),
             name: visible_line(&other.to_string()),
