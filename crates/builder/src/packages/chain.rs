@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::drafts::{Draft, last_of_each, merged};
 use super::error::{PackageError, Result};
 use super::kept::Kept;
+use super::part::Part;
 use super::{ProjectPackage, set_id};
 use toolhost_store::db::Tx;
 
@@ -36,11 +37,12 @@ impl Chain {
 impl ProjectPackage {
     /// The chain of an open set, or of those of its wishes that are chosen.
     pub(super) async fn chain(&self, tx: &mut Tx, kept: &Kept, chosen: &[Draft]) -> Result<Chain> {
-        let others = self.other_drafts(tx, kept).await?;
+        let others = without(self.all_drafts(tx, &kept.overlay).await?, kept.number);
         let mut links = Links { own: kept.number, taken: BTreeSet::new(), chosen, others: &others };
         links.take_earlier();
         if !others.is_empty() {
-            self.take_suppliers(tx, &mut links).await?;
+            let view = self.view(tx, chosen.iter().chain(&others).cloned().collect()).await?;
+            links.take_suppliers(&view);
         }
         self.expect_whole(tx, &links).await?;
         let drafts = links.drafts();
@@ -55,22 +57,24 @@ impl ProjectPackage {
         overlay: &str,
         numbers: &BTreeSet<i64>,
     ) -> Result<(BTreeSet<i64>, BTreeSet<i64>)> {
+        let all = self.all_drafts(tx, overlay).await?;
+        // What can no longer be laid over the package is not valid in any case.
+        let view = self.view(tx, all.clone()).await.ok();
         let (mut containing, mut referring) = (BTreeSet::new(), BTreeSet::new());
-        for number in self.open_numbers(tx, overlay).await? {
+        for number in sets(&all) {
             if numbers.contains(&number) {
                 continue;
             }
-            let kept = self.kept(tx, number).await?;
-            let chosen = last_of_each(self.wishes(tx, number).await?);
-            let others = self.other_drafts(tx, &kept).await?;
+            let (chosen, others) = (own(&all, number), without(all.clone(), number));
             let mut links = Links { own: number, taken: BTreeSet::new(), chosen: &chosen, others: &others };
             links.take_earlier();
             if !links.taken.is_disjoint(numbers) {
                 containing.insert(number);
                 continue;
             }
-            // What can no longer be laid over the package is not valid in any case.
-            let _ = self.take_suppliers(tx, &mut links).await;
+            if let Some(view) = &view {
+                links.take_suppliers(view);
+            }
             if !links.taken.is_disjoint(numbers) {
                 referring.insert(number);
             }
@@ -78,37 +82,32 @@ impl ProjectPackage {
         Ok((containing, referring))
     }
 
-    async fn other_drafts(&self, tx: &mut Tx, kept: &Kept) -> Result<Vec<Draft>> {
-        let all = self.all_drafts(tx, &kept.overlay).await?;
-        Ok(all.into_iter().filter(|draft| draft.set != kept.number).collect())
+    /// What each open set of an overlay is based on, where that is anything.
+    pub(super) async fn links(&self, tx: &mut Tx, overlay: &str) -> Result<BTreeMap<i64, BTreeSet<i64>>> {
+        let all = self.all_drafts(tx, overlay).await?;
+        let numbers = sets(&all);
+        if numbers.len() < 2 {
+            return Ok(BTreeMap::new());
+        }
+        let view = self.view(tx, all.clone()).await?;
+        let taken = |number: i64| {
+            let (chosen, others) = (own(&all, number), without(all.clone(), number));
+            let mut links = Links { own: number, taken: BTreeSet::new(), chosen: &chosen, others: &others };
+            links.take_earlier();
+            links.take_suppliers(&view);
+            links.taken
+        };
+        Ok(numbers.into_iter().map(|number| (number, taken(number))).collect())
     }
 
-    /// Takes what supplies what is missing, until nothing is missing that another set has.
-    async fn take_suppliers(&self, tx: &mut Tx, links: &mut Links<'_>) -> Result<()> {
-        // All that may be taken is at hand from the beginning.
-        let all: Vec<Draft> = links.chosen.iter().chain(links.others).cloned().collect();
-        let part = self.part_for(tx, &last_of_each(all)).await?;
+    /// What these drafts and all others of the session are laid over, read once.
+    async fn view(&self, tx: &mut Tx, mut drafts: Vec<Draft>) -> Result<View> {
+        drafts.sort_by_key(|draft| (draft.set, draft.position));
+        let part = self.part_for(tx, &last_of_each(drafts)).await?;
         let all = part.package();
         let both = [&part.base, all];
-        let known = missing(&part.base, both);
-        let seen = Seen { index: Index::of(all), missing: missing(all, both) };
-        links.take_opposed(&part.base, both, &known);
-        loop {
-            let Ok((drafts, _)) = merged(&part.base, &links.drafts()) else { return Ok(()) };
-            let over: Vec<_> = drafts.into_iter().map(|draft| (draft.object, draft.wanted)).collect();
-            let (after, _) = overlay(&part.base, &over);
-            let before = links.taken.len();
-            for (from, to) in missing(&after, both).difference(&known) {
-                links.take_supplier(from, to, &seen);
-            }
-            for (object, _) in over.iter().filter(|(_, wanted)| wanted.is_some()) {
-                links.take_graph(object, &after);
-            }
-            if links.taken.len() == before {
-                return Ok(());
-            }
-            links.take_earlier();
-        }
+        let (known, missing) = (missing(&part.base, both), missing(all, both));
+        Ok(View { known, seen: Seen { index: Index::of(all), missing }, part })
     }
 
     /// # Errors
@@ -163,6 +162,35 @@ impl ProjectPackage {
     }
 }
 
+/// The package without and with all drafts of a session: what may be taken is at hand.
+struct View {
+    part: Part,
+    /// What is missing without drafts.
+    known: BTreeSet<(Object, Object)>,
+    seen: Seen,
+}
+
+impl View {
+    fn both(&self) -> [&Package; 2] {
+        [&self.part.base, self.part.package()]
+    }
+}
+
+/// The sets of drafts, the first first.
+fn sets(drafts: &[Draft]) -> BTreeSet<i64> {
+    drafts.iter().map(|draft| draft.set).collect()
+}
+
+/// What a set itself wants.
+fn own(drafts: &[Draft], number: i64) -> Vec<Draft> {
+    last_of_each(drafts.iter().filter(|draft| draft.set == number).cloned().collect())
+}
+
+fn without(mut drafts: Vec<Draft>, number: i64) -> Vec<Draft> {
+    drafts.retain(|draft| draft.set != number);
+    drafts
+}
+
 /// The sets that are taken along, while it is found out which.
 struct Links<'a> {
     own: i64,
@@ -197,6 +225,28 @@ impl Links<'_> {
                 return;
             }
             self.taken.extend(found);
+        }
+    }
+
+    /// Takes what supplies what is missing, until nothing is missing that another set has.
+    fn take_suppliers(&mut self, view: &View) {
+        let base = &view.part.base;
+        self.take_opposed(base, view.both(), &view.known);
+        loop {
+            let Ok((drafts, _)) = merged(base, &self.drafts()) else { return };
+            let over: Vec<_> = drafts.into_iter().map(|draft| (draft.object, draft.wanted)).collect();
+            let (after, _) = overlay(base, &over);
+            let before = self.taken.len();
+            for (from, to) in missing(&after, view.both()).difference(&view.known) {
+                self.take_supplier(from, to, &view.seen);
+            }
+            for (object, _) in over.iter().filter(|(_, wanted)| wanted.is_some()) {
+                self.take_graph(object, &after);
+            }
+            if self.taken.len() == before {
+                return;
+            }
+            self.take_earlier();
         }
     }
 

@@ -50,14 +50,17 @@ impl ProjectPackage {
     /// What is staged in a session, of each object the last; in the order in which it was staged.
     pub(super) async fn drafts(&self, tx: &mut Tx, session: Option<&str>) -> Result<Vec<Draft>> {
         let Some(session) = session else { return Ok(Vec::new()) };
+        Ok(last_of_each(self.all_drafts(tx, &self.overlay(session)).await?))
+    }
+
+    /// All that is staged in an overlay, in the order in which it was staged.
+    pub(super) async fn all_drafts(&self, tx: &mut Tx, overlay: &str) -> Result<Vec<Draft>> {
         let text = "SELECT o.set_number AS set_number, o.position AS position, o.object AS object, o.base AS base,
                  o.wanted AS wanted
              FROM change_set s JOIN change_operation o ON o.project_id = s.project_id AND o.set_number = s.number
              WHERE s.project_id = $1 AND s.overlay = $2 AND s.state IN ('staged', 'validated') AND o.state = 'staged'
              ORDER BY o.set_number, o.position";
-        let rows = sql(text).bind(self.who.project_id).bind(self.overlay(session)).all(tx).await?;
-        let all: Vec<Draft> = rows.iter().map(draft).collect::<Result<_>>()?;
-        Ok(last_of_each(all))
+        sql(text).bind(self.who.project_id).bind(overlay).all(tx).await?.iter().map(draft).collect()
     }
 
     /// What a session is called here: it, and whose it is.

@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::Result;
-use super::{ProjectPackage, set_id};
+use super::{BATCH, ProjectPackage, set_id};
 use crate::change::Change;
-use toolhost_store::db::{Row, Tx, sql};
+use toolhost_store::db::{Row, Tx, places, sql, sql_of};
 
 /// Changes of one answer.
 const DEEDS_MAX: i64 = 200;
@@ -53,6 +53,9 @@ pub struct Deed {
     pub objects: Vec<ChangedObject>,
     /// How many objects that were.
     pub object_count: i64,
+    /// The sets that were applied with it, because it is based on them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub applied_with: Vec<String>,
 }
 
 /// An object that a change of the package has changed.
@@ -70,18 +73,23 @@ impl ProjectPackage {
         let mut tx = self.db.snapshot().await?;
         self.head(&mut tx).await?;
         let text = format!("{SELECT} WHERE project_id = $1 ORDER BY moment DESC LIMIT {DEEDS_MAX}");
-        let rows = toolhost_store::db::sql_of(text).bind(self.who.project_id).all(&mut tx).await?;
-        let mut deeds = Vec::new();
-        for row in &rows {
-            let mut deed = deed(row)?;
-            deed.files = self.changed_paths(&mut tx, deed.moment, FILES_SHOWN).await?;
-            deed.file_count = self.changed_count(&mut tx, deed.moment).await?;
-            if let ("apply", Some(set)) = (&*deed.kind, row.get::<Option<i64>>("set_number")?) {
-                deed.objects = self.changed_objects(&mut tx, set, deed.operations.as_deref()).await?;
+        let rows = sql_of(text).bind(self.who.project_id).all(&mut tx).await?;
+        let mut deeds = rows.iter().map(deed).collect::<Result<Vec<Deed>>>()?;
+        let Some(oldest) = deeds.last().map(|deed| deed.moment) else { return Ok(deeds) };
+        let mut files = self.changed_files(&mut tx, oldest).await?;
+        let sets: Vec<Option<i64>> = rows.iter().map(|row| Ok(row.get("set_number")?)).collect::<Result<_>>()?;
+        let applied = self.applied(&mut tx, &sets.iter().flatten().copied().collect()).await?;
+        for (deed, set) in deeds.iter_mut().zip(sets) {
+            (deed.files, deed.file_count) = files.remove(&deed.moment).unwrap_or_default();
+            if let ("apply", Some(set)) = (&*deed.kind, set) {
+                deed.objects = changed_objects(&applied, set, deed.operations.as_deref());
                 deed.object_count = i64::try_from(deed.objects.len()).unwrap_or(i64::MAX);
                 deed.objects.truncate(OBJECTS_SHOWN);
+                let mut with: BTreeSet<i64> =
+                    applied.iter().filter(|one| one.with == Some(set)).map(|one| one.set).collect();
+                with.remove(&set);
+                deed.applied_with = with.into_iter().map(set_id).collect();
             }
-            deeds.push(deed);
         }
         Ok(deeds)
     }
@@ -115,7 +123,7 @@ impl ProjectPackage {
         const SINCE: &str = "project_id = $1 AND created_at_ms >= (SELECT MIN(created_at_ms) FROM change_set
                  WHERE project_id = $1 AND overlay = $2)";
         let text = format!("{SELECT} WHERE {SINCE} ORDER BY moment DESC LIMIT {STANDING_MAX}");
-        let rows = toolhost_store::db::sql_of(text).bind(project).bind(&overlay).all(tx).await?;
+        let rows = sql_of(text).bind(project).bind(&overlay).all(tx).await?;
         let mut changes = Vec::new();
         for row in rows.iter().rev() {
             let deed = deed(row)?;
@@ -132,8 +140,7 @@ impl ProjectPackage {
         let text = "SELECT COUNT(*) AS count FROM change_set WHERE project_id = $1 AND overlay = $2";
         let all_sets: i64 = sql(text).bind(project).bind(&overlay).one(tx).await?.get("count")?;
         let text = format!("SELECT COUNT(*) AS count FROM package_change WHERE {SINCE}");
-        let all_changes: i64 =
-            toolhost_store::db::sql_of(text).bind(project).bind(&overlay).one(tx).await?.get("count")?;
+        let all_changes: i64 = sql_of(text).bind(project).bind(&overlay).one(tx).await?.get("count")?;
         let left_out = |all: i64, named: usize| all - i64::try_from(named).unwrap_or(i64::MAX);
         let more = [
             ("change_sets_left_out", left_out(all_sets, sets.len())),
@@ -146,7 +153,7 @@ impl ProjectPackage {
 
     pub(super) async fn deed_at(&self, tx: &mut Tx, moment: i64) -> Result<Option<Deed>> {
         let text = format!("{SELECT} WHERE project_id = $1 AND moment = $2");
-        let row = toolhost_store::db::sql_of(text).bind(self.who.project_id).bind(moment).optional(tx).await?;
+        let row = sql_of(text).bind(self.who.project_id).bind(moment).optional(tx).await?;
         let Some(row) = row else { return Ok(None) };
         let mut deed = deed(&row)?;
         deed.files = self.changed_paths(tx, moment, i64::MAX).await?;
@@ -170,38 +177,49 @@ impl ProjectPackage {
         Ok(since)
     }
 
-    /// What the apply of a set, or of these operations of it, made of which objects, with the sets that were applied with it.
-    async fn changed_objects(&self, tx: &mut Tx, set: i64, operations: Option<&[i64]>) -> Result<Vec<ChangedObject>> {
-        let text = "SELECT o.set_number AS set_number, o.position AS position, o.object AS object,
-                 CASE WHEN o.base IS NULL THEN 'added' WHEN o.wanted IS NULL THEN 'deleted' ELSE 'modified' END AS change
-             FROM change_operation o JOIN change_set s ON s.project_id = o.project_id AND s.number = o.set_number
-             WHERE o.project_id = $1 AND (o.set_number = $2 OR s.applied_with = $2) AND o.state IN ('applied', 'replaced')
-             ORDER BY o.set_number, o.position";
-        let mut changes: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for row in sql(text).bind(self.who.project_id).bind(set).all(tx).await? {
-            let is_of_set = row.get::<i64>("set_number")? == set;
-            let position: i64 = row.get("position")?;
-            if is_of_set && operations.is_some_and(|chosen| !chosen.contains(&position)) {
-                continue;
+    /// What the applies of these sets, each with the sets that were applied with it, made of which objects.
+    async fn applied(&self, tx: &mut Tx, sets: &BTreeSet<i64>) -> Result<Vec<Applied>> {
+        let sets: Vec<i64> = sets.iter().copied().collect();
+        let mut applied = Vec::new();
+        for batch in sets.chunks(BATCH) {
+            let these = places(2, batch.len());
+            let text = format!(
+                "SELECT o.set_number AS set_number, s.applied_with AS applied_with, o.position AS position, o.object AS object,
+                     CASE WHEN o.base IS NULL THEN 'added' WHEN o.wanted IS NULL THEN 'deleted' ELSE 'modified' END AS change
+                 FROM change_operation o JOIN change_set s ON s.project_id = o.project_id AND s.number = o.set_number
+                 WHERE o.project_id = $1 AND (o.set_number IN ({these}) OR s.applied_with IN ({these}))
+                     AND o.state IN ('applied', 'replaced')
+                 ORDER BY o.set_number, o.position"
+            );
+            let query = batch.iter().fold(sql_of(text).bind(self.who.project_id), |query, set| query.bind(*set));
+            for row in query.all(tx).await? {
+                applied.push(Applied {
+                    set: row.get("set_number")?,
+                    with: row.get("applied_with")?,
+                    position: row.get("position")?,
+                    object: row.get("object")?,
+                    change: row.get("change")?,
+                });
             }
-            changes.entry(row.get("object")?).or_default().push(row.get("change")?);
         }
-        let as_one = |(object, changes): (String, Vec<String>)| {
-            let (first, last) = (changes.first()?, changes.last()?);
-            let change = match (first.as_str(), last.as_str()) {
-                ("added", "deleted") => return None,
-                ("added", _) => Change::Added,
-                (_, "deleted") => Change::Deleted,
-                _ => Change::Modified,
-            };
-            Some(ChangedObject { object, change })
-        };
-        Ok(changes.into_iter().filter_map(as_one).collect())
+        Ok(applied)
     }
 
-    async fn changed_count(&self, tx: &mut Tx, moment: i64) -> Result<i64> {
-        let text = "SELECT COUNT(*) AS count FROM package_former WHERE project_id = $1 AND moment = $2";
-        Ok(sql(text).bind(self.who.project_id).bind(moment).one(tx).await?.get("count")?)
+    /// Of each change from a moment on the files, the first of them, and how many there are.
+    async fn changed_files(&self, tx: &mut Tx, oldest: i64) -> Result<BTreeMap<i64, (Vec<String>, i64)>> {
+        let text = "SELECT moment, path, count FROM (
+                 SELECT moment, path, ROW_NUMBER() OVER (PARTITION BY moment ORDER BY path) AS place,
+                     COUNT(*) OVER (PARTITION BY moment) AS count
+                 FROM package_former WHERE project_id = $1 AND moment >= $2) numbered
+             WHERE place <= $3 ORDER BY moment, place";
+        let query = sql(text).bind(self.who.project_id).bind(oldest).bind(FILES_SHOWN);
+        let mut files: BTreeMap<i64, (Vec<String>, i64)> = BTreeMap::new();
+        for row in query.all(tx).await? {
+            let (named, count) = files.entry(row.get("moment")?).or_default();
+            named.push(row.get("path")?);
+            *count = row.get("count")?;
+        }
+        Ok(files)
     }
 
     async fn changed_paths(&self, tx: &mut Tx, moment: i64, most: i64) -> Result<Vec<String>> {
@@ -209,6 +227,37 @@ impl ProjectPackage {
         let rows = sql(text).bind(self.who.project_id).bind(moment).bind(most).all(tx).await?;
         rows.iter().map(|row| Ok(row.get("path")?)).collect()
     }
+}
+
+/// An operation that was applied.
+struct Applied {
+    set: i64,
+    /// The set whose apply brought it.
+    with: Option<i64>,
+    position: i64,
+    object: String,
+    change: String,
+}
+
+/// What the apply of a set, or of these operations of it, made of which objects, with the sets that were applied with it.
+fn changed_objects(applied: &[Applied], set: i64, operations: Option<&[i64]>) -> Vec<ChangedObject> {
+    let mut changes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in applied.iter().filter(|one| one.set == set || one.with == Some(set)) {
+        if one.set == set && operations.is_some_and(|chosen| !chosen.contains(&one.position)) {
+            continue;
+        }
+        changes.entry(&one.object).or_default().push(&one.change);
+    }
+    let as_one = |(object, changes): (&str, Vec<&str>)| {
+        let change = match (*changes.first()?, *changes.last()?) {
+            ("added", "deleted") => return None,
+            ("added", _) => Change::Added,
+            (_, "deleted") => Change::Deleted,
+            _ => Change::Modified,
+        };
+        Some(ChangedObject { object: object.to_owned(), change })
+    };
+    changes.into_iter().filter_map(as_one).collect()
 }
 
 const SELECT: &str = "SELECT moment, kind, by_name, call_id, set_number, operations, undoes, undone_by, created_at_ms
@@ -231,5 +280,6 @@ fn deed(row: &Row) -> Result<Deed> {
         file_count: 0,
         objects: Vec::new(),
         object_count: 0,
+        applied_with: Vec::new(),
     })
 }

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::drafts::Draft;
 use super::error::{PackageError, Result};
 use super::{ProjectPackage, set_id};
 use toolhost_store::db::{Tx, sql};
@@ -63,14 +62,6 @@ impl ProjectPackage {
             blocked_by: row.get("blocked_by")?,
             body: serde_json::from_str(&row.get::<String>("body")?)?,
         })
-    }
-
-    pub(super) async fn all_drafts(&self, tx: &mut Tx, overlay: &str) -> Result<Vec<Draft>> {
-        let mut all = Vec::new();
-        for number in self.open_numbers(tx, overlay).await? {
-            all.extend(self.wishes(tx, number).await?);
-        }
-        Ok(all)
     }
 
     pub(super) async fn open_numbers(&self, tx: &mut Tx, overlay: &str) -> Result<Vec<i64>> {

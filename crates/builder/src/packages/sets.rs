@@ -24,8 +24,8 @@ use super::part::{Part, Want};
 use super::scope::{base_revision, revision_around, revision_of, scope_of};
 use super::superseded::{Superseded, explain_superseded, in_place};
 use super::validated::blocked;
-use super::{ProjectPackage, set_id};
-use toolhost_store::db::{Row, Tx, sql};
+use super::{BATCH, ProjectPackage, set_id};
+use toolhost_store::db::{Row, Tx, places, sql, sql_of};
 
 /// Change sets that a session may keep staged.
 pub const SETS_STAGED_MAX: usize = 100;
@@ -117,7 +117,7 @@ impl ProjectPackage {
         let overlay = self.overlay(session);
         let mut drafts = self.drafts(&mut tx, session.into()).await?;
         if let Some(number) = self.open_already(&mut tx, &set, &drafts).await? {
-            return self.told_again(&mut tx, number, &set, &drafts, warnings).await;
+            return self.told_again(&mut tx, (number, &overlay), &set, &drafts, warnings).await;
         }
         let Superseded { names: superseded, blocked, told } = self.supersede(&mut tx, session, &set).await?;
         let seen = if superseded.is_empty() { None } else { Some(drafts) };
@@ -186,7 +186,7 @@ impl ProjectPackage {
         warnings.extend(part.findings.iter().cloned());
         let impact = impact_on(part.package(), &set.operations);
         self.keep_set(&mut tx, (number, session), &set.to_value(), &written).await?;
-        let based_on = self.based_on(&mut tx, number).await?;
+        let based_on = self.based_on(&mut tx, (number, &overlay)).await?;
         tx.commit().await?;
         let (change_set_id, status) = (set_id(number), "staged".to_owned());
         Ok(Staged { change_set_id, status, objects, based_on, superseded, blocked, implied, warnings, impact })
@@ -196,14 +196,14 @@ impl ProjectPackage {
     async fn told_again(
         &self,
         tx: &mut Tx,
-        number: i64,
+        (number, overlay): (i64, &str),
         set: &ChangeSet,
         drafts: &[Draft],
         warnings: Vec<Finding>,
     ) -> Result<Staged> {
         let objects = drafts.iter().filter(|draft| draft.set == number).map(|draft| draft.object.clone()).collect();
         let (impact, status) = (impact(&set.operations), self.kept(tx, number).await?.state);
-        let (change_set_id, based_on) = (set_id(number), self.based_on(tx, number).await?);
+        let (change_set_id, based_on) = (set_id(number), self.based_on(tx, (number, overlay)).await?);
         let (superseded, blocked, implied) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Staged { change_set_id, status, objects, based_on, superseded, blocked, implied, warnings, impact })
     }
@@ -222,18 +222,49 @@ impl ProjectPackage {
     /// The change sets, the newest first; those of one session if it is named, those that may still be applied if wished.
     pub async fn change_sets(&self, session: Option<&str>, open_only: bool) -> Result<Vec<ChangeSetLine>> {
         let mut tx = self.db.snapshot().await?;
-        let text = "SELECT number, session_id, by_name, state, created_at_ms, blocked_by FROM change_set
+        let text =
+            "SELECT number, overlay, session_id, by_name, state, created_at_ms, blocked_by FROM change_set
              WHERE project_id = $1 AND ($2 = '' OR session_id = $2) AND ($3 = 0 OR state IN ('staged', 'validated', 'blocked'))
              ORDER BY number DESC LIMIT $4";
         let query = sql(text).bind(self.who.project_id).bind(session.unwrap_or_default());
         let rows = query.bind(i64::from(open_only)).bind(LISTED_MAX).all(&mut tx).await?;
+        let mut numbers = Vec::new();
+        let mut links: BTreeMap<String, BTreeMap<i64, BTreeSet<i64>>> = BTreeMap::new();
+        for row in &rows {
+            numbers.push(row.get("number")?);
+            let overlay: String = row.get("overlay")?;
+            let state: String = row.get("state")?;
+            if is_open(&state) && !links.contains_key(&overlay) {
+                let found = self.links(&mut tx, &overlay).await?;
+                links.insert(overlay, found);
+            }
+        }
+        let mut objects = self.objects_of(&mut tx, &numbers).await?;
         let mut lines = Vec::new();
-        for row in rows {
-            let mut line = self.line(&mut tx, &row).await?;
-            line.based_on = self.based_on(&mut tx, row.get("number")?).await?;
+        for (row, number) in rows.iter().zip(numbers) {
+            let mut line = line(row, objects.remove(&number).unwrap_or_default())?;
+            let based_on = links.get(&row.get::<String>("overlay")?).and_then(|links| links.get(&number));
+            line.based_on = based_on.into_iter().flatten().copied().map(set_id).collect();
             lines.push(line);
         }
         Ok(lines)
+    }
+
+    /// The objects of these sets, in the order of their operations.
+    async fn objects_of(&self, tx: &mut Tx, sets: &[i64]) -> Result<BTreeMap<i64, Vec<String>>> {
+        let mut objects: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+        for batch in sets.chunks(BATCH) {
+            let text = format!(
+                "SELECT set_number, object FROM change_operation WHERE project_id = $1 AND set_number IN ({})
+                 ORDER BY set_number, position",
+                places(2, batch.len())
+            );
+            let query = batch.iter().fold(sql_of(text).bind(self.who.project_id), |query, set| query.bind(*set));
+            for row in query.all(tx).await? {
+                objects.entry(row.get("set_number")?).or_default().push(row.get("object")?);
+            }
+        }
+        Ok(objects)
     }
 
     /// A change set and what an apply would say and change of the package as it is now; of one that was applied, what it did.
@@ -253,7 +284,8 @@ impl ProjectPackage {
              WHERE project_id = $1 AND number = $2";
         let row = sql(text).bind(self.who.project_id).bind(number).optional(&mut tx).await?;
         let row = row.ok_or_else(|| no_set(number))?;
-        let mut line = self.line(&mut tx, &row).await?;
+        let objects = self.objects_of(&mut tx, &[number]).await?.remove(&number).unwrap_or_default();
+        let mut line = line(&row, objects)?;
         let kept = self.kept(&mut tx, number).await?;
         if line.status == "applied" {
             let report: Option<String> = row.get("report")?;
@@ -266,7 +298,7 @@ impl ProjectPackage {
             "rejected" => self.wishes_of(&mut tx, number).await?,
             _ => self.wishes(&mut tx, number).await?,
         };
-        let (report, drafts) = if matches!(line.status.as_str(), "staged" | "validated") {
+        let (report, drafts) = if is_open(&line.status) {
             let chosen = self.chosen(&mut tx, wish, staged).await?;
             let (report, chain) = self.report_now(&mut tx, &kept, &chosen).await?;
             line.based_on = chain.names();
@@ -301,15 +333,9 @@ impl ProjectPackage {
     }
 
     /// What would be applied with a set.
-    async fn based_on(&self, tx: &mut Tx, number: i64) -> Result<Vec<String>> {
-        let kept = self.kept(tx, number).await?;
-        if !matches!(kept.state.as_str(), "staged" | "validated")
-            || self.open_numbers(tx, &kept.overlay).await?.len() < 2
-        {
-            return Ok(Vec::new());
-        }
-        let drafts = last_of_each(self.wishes(tx, number).await?);
-        Ok(self.chain(tx, &kept, &drafts).await?.names())
+    async fn based_on(&self, tx: &mut Tx, (number, overlay): (i64, &str)) -> Result<Vec<String>> {
+        let based_on = self.links(tx, overlay).await?.remove(&number).unwrap_or_default();
+        Ok(based_on.into_iter().map(set_id).collect())
     }
 
     /// What the apply of a set, or all of its applies, made of the package as it then was.
@@ -348,22 +374,6 @@ impl ProjectPackage {
             return Err(PackageError::TooMany { max: SETS_STAGED_MAX, what: "staged change sets" });
         }
         Ok(())
-    }
-
-    async fn line(&self, tx: &mut Tx, row: &Row) -> Result<ChangeSetLine> {
-        let number: i64 = row.get("number")?;
-        let text = "SELECT object FROM change_operation WHERE project_id = $1 AND set_number = $2 ORDER BY position";
-        let objects = sql(text).bind(self.who.project_id).bind(number).all(tx).await?;
-        Ok(ChangeSetLine {
-            change_set_id: set_id(number),
-            session_id: row.get("session_id")?,
-            by: row.get("by_name")?,
-            status: row.get("state")?,
-            based_on: Vec::new(),
-            made_on_rejected: row.get::<Option<i64>>("blocked_by")?.map(set_id),
-            objects: objects.iter().map(|row| row.get("object")).collect::<std::result::Result<_, _>>()?,
-            created_at_ms: row.get("created_at_ms")?,
-        })
     }
 
     /// The object as it was when the change was begun: what the revision says that was sent along.
@@ -523,6 +533,25 @@ fn as_named(set: &ChangeSet, object: &Object, then: Option<Snapshot>, now: Optio
         }
     }
     Some(then)
+}
+
+/// Whether a set may still be applied.
+pub(super) fn is_open(state: &str) -> bool {
+    matches!(state, "staged" | "validated")
+}
+
+/// A set in a list, with nothing that it is based on.
+fn line(row: &Row, objects: Vec<String>) -> Result<ChangeSetLine> {
+    Ok(ChangeSetLine {
+        change_set_id: set_id(row.get("number")?),
+        session_id: row.get("session_id")?,
+        by: row.get("by_name")?,
+        status: row.get("state")?,
+        based_on: Vec::new(),
+        made_on_rejected: row.get::<Option<i64>>("blocked_by")?.map(set_id),
+        objects,
+        created_at_ms: row.get("created_at_ms")?,
+    })
 }
 
 impl Begun {

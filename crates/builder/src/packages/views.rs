@@ -8,6 +8,7 @@ use super::drafts::{Draft, last_of_each};
 use super::error::Result;
 use super::part::{Part, Want};
 use super::scope::revision_around;
+use super::sets::is_open;
 use toolhost_store::db::{Tx, sql};
 
 /// How many of the latest sets of a session are looked at, for the views before and after each of them.
@@ -57,7 +58,7 @@ impl ProjectPackage {
         for row in rows.iter().rev() {
             let state: String = row.get("state")?;
             let wishes = self.wishes_of(tx, row.get("number")?).await?;
-            sets.push((matches!(state.as_str(), "staged" | "validated"), wishes));
+            sets.push((is_open(&state), wishes));
         }
         let mut views = Vec::new();
         for end in (1..=sets.len()).rev() {

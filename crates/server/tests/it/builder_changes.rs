@@ -254,6 +254,34 @@ async fn sets_that_stand_on_each_other_are_a_chain_and_a_graph_is_seen_before_an
 }
 
 #[tokio::test]
+async fn a_set_tells_its_own_part_from_what_the_sets_below_bring_and_the_history_names_them() {
+    let rig = rig_with(sample()).await;
+    let (house, browser) = (&rig.houses[0], Browser::signed_in(&rig, USER_NAME).await);
+    let first = two(&rig).await;
+    let seen = in_session(house, "s1", "builder.asset.read", json!({ "path": "assets/new.md" })).await.data;
+    let more = json!([asset("assets/new.md", "Newer.\n"), asset("assets/own.md", "Own.\n")]);
+    let second = staged(house, "s1", more, seen["revisions"].clone()).await;
+    let alone = staged(house, "s1", json!([asset("assets/alone.md", "Alone.\n")]), json!({})).await;
+    let path = format!("{CHANGES}/{second}");
+    let link = format!("<a href=\"{CHANGES}/{first}\">{first}</a>");
+    let body = shown(&browser, &path).await;
+    assert_eq!(body.matches(&format!("Not of this set: {link} brings it.")).count(), 1, "{body}");
+    let at = |name: &str| body.find(&format!("aria-label=\"asset:assets/{name}\"")).unwrap();
+    assert!(at("own.md") < at("style-guide.md") && at("new.md") < at("style-guide.md"), "{body}");
+    assert_eq!(body.matches(&format!("The difference has in it what {link} changes of it, too.")).count(), 1, "{body}");
+    let line = |name: &str| body.lines().find(|line| line.contains("class=\"tree\"") && line.contains(name)).unwrap();
+    assert!(line("own.md").contains(&format!("also changed by {first}")), "{body}");
+    let free = shown(&browser, &format!("{CHANGES}/{alone}")).await;
+    assert!(!free.contains("also changed by") && !free.contains("applied with it"), "{free}");
+    let digest = hidden(&body, "digest");
+    assert_eq!(browser.post(&path, &form(&[("decision", "apply"), ("digest", &digest)])).await.status, 303);
+    let history = shown(&browser, HISTORY).await;
+    let applied = format!("Change 2: applied <a href=\"{path}\">{second}</a> with {link}</strong>");
+    assert!(history.contains(&applied), "{history}");
+    assert!(history.contains("3 files: assets/new.md, assets/own.md, assets/style-guide.md"), "{history}");
+}
+
+#[tokio::test]
 async fn no_page_of_the_package_shows_a_secret() {
     let rig = rig_with(sample()).await;
     let (house, browser) = (&rig.houses[0], Browser::signed_in(&rig, USER_NAME).await);

@@ -127,6 +127,9 @@ struct ObjectRow {
     change: &'static str,
     sign: &'static str,
     counts: String,
+    /// The sets below that change it, too; and whether this set itself does.
+    also: Vec<Link>,
+    is_own: bool,
     files: Vec<FileRow>,
     pictures: Pictures,
     fields: Vec<FieldRow>,
@@ -350,6 +353,7 @@ fn change_page<'a>(
         let href = is_agents.then(|| membership.path(&format!("builder/sessions/{}", encoded(id))));
         (href, visible_line(id))
     });
+    let below: Vec<&ChangeSetLine> = sets.iter().filter(|other| set.based_on.contains(&other.change_set_id)).collect();
     Ok(ChangePage {
         place: place(visitor, membership),
         id: visible_line(&set.change_set_id),
@@ -377,12 +381,18 @@ fn change_page<'a>(
             && preview.conflicts.iter().map(|conflict| conflict.clashes.len()).sum::<usize>() <= SHOWN_MAX,
         operations: operations(&preview.body, tried.operations.as_deref()),
         is_part: tried.operations.is_some(),
-        objects: preview
-            .diff
-            .iter()
+        objects: own_first(preview)
+            .into_iter()
             .take(SHOWN_MAX)
             .enumerate()
-            .map(|one| object_row(membership, &preview.diff, one, (whole, tried.is_split)))
+            .map(|one| {
+                let also = below.iter().filter(|line| names(line, &one.1.object));
+                ObjectRow {
+                    also: also.map(|line| link(&line.change_set_id)).collect(),
+                    is_own: names(set, &one.1.object),
+                    ..object_row(membership, &preview.diff, one, (whole, tried.is_split))
+                }
+            })
             .collect(),
         view: other_view(tried),
         more: preview.diff.len().saturating_sub(SHOWN_MAX),
@@ -392,6 +402,20 @@ fn change_page<'a>(
         can_discard: (is_open || set.status == "blocked") && may,
         is_viewer: !may && is_open,
     })
+}
+
+/// Whether a set has an operation on an object.
+fn names(set: &ChangeSetLine, object: &Object) -> bool {
+    let name = object.to_string();
+    set.objects.contains(&name)
+}
+
+/// What the set itself changes, then what the sets below bring.
+fn own_first(preview: &ChangePreview) -> Vec<&ObjectDiff> {
+    let (mut own, others): (Vec<_>, Vec<_>) =
+        preview.diff.iter().partition(|diff| names(&preview.change_set, &diff.object));
+    own.extend(others);
+    own
 }
 
 /// The address that shows the same operations with their diffs the other way.
@@ -496,6 +520,8 @@ fn object_row(
             .map(|_| membership.object_path(&diff.object)),
         change: became(diff.change),
         sign,
+        also: Vec::new(),
+        is_own: true,
         counts: format!("+{} −{}", sum(|file| file.added), sum(|file| file.removed)),
         files: diff
             .files

@@ -157,6 +157,8 @@ struct DeedRow {
     more: i64,
     files: String,
     set: Option<(String, String)>,
+    /// The sets that were applied with it.
+    with: Vec<(String, String)>,
     undone: Option<i64>,
     /// Later changes that stand, of the same files.
     later: Vec<i64>,
@@ -194,6 +196,7 @@ fn deed_row(membership: &Membership, deed: &Deed, all: &[Deed], whole: Option<&W
         ("new", _) => "began an empty package".to_owned(),
         (other, _) => visible_line(other),
     };
+    let set = |id: &String| (change_path(membership, id), visible_line(id));
     let files = usize::try_from(deed.file_count).unwrap_or(usize::MAX);
     let named = deed.files.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
     DeedRow {
@@ -217,7 +220,8 @@ fn deed_row(membership: &Membership, deed: &Deed, all: &[Deed], whole: Option<&W
             "" => "all files".to_owned(),
             named => visible_line(&format!("{}: {named}", counted(files, "file"))),
         },
-        set: deed.change_set_id.as_ref().map(|id| (change_path(membership, id), visible_line(id))),
+        set: deed.change_set_id.as_ref().map(set),
+        with: deed.applied_with.iter().map(set).collect(),
         undone: deed.undone_by,
         undo: (membership.role != Role::Viewer && deed.undone_by.is_none() && !deed.files.is_empty())
             .then(|| membership.path(&format!("builder/history/{}/undo", deed.moment))),
