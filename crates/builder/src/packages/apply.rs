@@ -285,7 +285,7 @@ impl ProjectPackage {
     /// The files that an undo of a change would write, and what they contain now.
     async fn undoing(&self, tx: &mut Tx, moment: i64) -> Result<Undoing> {
         let no = |why: &str| PackageError::NoUndo { moment, why: why.to_owned() };
-        let deed = self.deed_at(tx, moment).await?.ok_or_else(|| no("no change has this number"))?;
+        let deed = self.deed_at(tx, moment).await?.ok_or(PackageError::NoChange { moment })?;
         if let Some(by) = deed.undone_by {
             return Err(no(&format!("change {by} has done so already")));
         }

@@ -90,6 +90,8 @@ pub enum PackageError {
     OverDraft { sets: Vec<String>, conflicts: Conflicts },
     #[error("change {moment} cannot be taken back: {why}")]
     NoUndo { moment: i64, why: String },
+    #[error("change {moment} cannot be taken back: no change has this number")]
+    NoChange { moment: i64 },
     #[error("a session keeps at most {max} {what}")]
     TooMany { max: usize, what: &'static str },
     #[error("{object} is used by more than {max} workflows, agents and assets")]
@@ -185,7 +187,7 @@ fn hints_of(findings: &[Finding]) -> String {
 impl PackageError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::NoPackage | Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::NoPackage | Self::NotFound { .. } | Self::NoChange { .. } => ErrorKind::NotFound,
             Self::Envelope(EnvelopeError::Missing { .. }) => ErrorKind::NotFound,
             Self::Context(inside) | Self::Near { error: inside, .. } => inside.kind(),
             Self::Envelope(_)
@@ -233,7 +235,7 @@ impl PackageError {
             }
             Self::NothingStaged(_) => ErrorCode::NothingStaged,
             Self::DeletesUnconfirmed(_) => ErrorCode::ApplyUnconfirmed,
-            Self::NoUndo { .. } => ErrorCode::ApplyFailed,
+            Self::NoUndo { .. } | Self::NoChange { .. } => ErrorCode::ApplyFailed,
             _ => return None,
         })
     }

@@ -52,6 +52,13 @@ async fn the_assistant_is_asked_about_an_object_and_its_sessions_stand_beside_it
     let path = format!("{BUILDER}/assistant");
     let empty = browser.post(&path, &form(&[("name", &name), ("mode", "modify"), ("goal", " ")])).await;
     assert!(empty.status == 400 && empty.body.contains("Say what the assistant is to do"), "{empty:?}");
+    let fields = [("name", ""), ("mode", "create"), ("kind", "step"), ("goal", ""), ("id", ""), ("workflow", "")];
+    let all = browser.post(&path, &form(&fields)).await;
+    for field in ["goal", "id", "workflow"] {
+        assert!(all.body.contains(&format!("id=\"{field}-error\"")), "{field}: {}", all.body);
+    }
+    let no_mode = browser.post(&path, &form(&[("goal", "Kept")])).await;
+    assert!(no_mode.status == 400 && no_mode.body.contains("id=\"mode-error\"") && no_mode.body.contains("Kept"));
     let goal = format!("Check twice. {HOSTILE}");
     let started = browser.post(&path, &form(&[("name", &name), ("mode", "modify"), ("goal", &goal)])).await;
     let chat = started.header("location").unwrap().to_owned();
@@ -268,6 +275,10 @@ async fn decide_after(browser: &Browser<'_>, after: &str, (back, on): (&str, &st
             ("instructions", "Look for what is missing."),
         ])
     };
+    let all = browser.post(&path, &fields("x", "y")).await;
+    for field in ["next-error", "otherwise-error"] {
+        assert!(all.body.contains(&format!("id=\"{field}\"")), "all that is wrong is said at once: {}", all.body);
+    }
     for (next, otherwise, field) in
         [("", "", "otherwise"), ("x", on, "next"), (back, back, "otherwise"), (back, "x", "otherwise")]
     {

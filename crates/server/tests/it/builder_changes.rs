@@ -363,6 +363,8 @@ async fn a_viewer_applies_discards_and_undoes_nothing() {
     assert!(shown(&local, &path).await.contains("Your decision"), "it is open as before");
     assert_eq!(eve.get(&format!("{HISTORY}/1/undo")).await.status, 404);
     assert_eq!(vera.post(&format!("{HISTORY}/1/undo"), "digest=x").await.status / 100, 4);
-    assert_eq!(local.get(&format!("{CHANGES}/cs-99")).await.status, 404);
+    for nothing in [format!("{CHANGES}/cs-99"), format!("{HISTORY}/99/undo"), format!("{HISTORY}/-1/undo")] {
+        assert_eq!(local.get(&nothing).await.status, 404, "{nothing}");
+    }
     assert_eq!(local.get(&format!("{CHANGES}/x")).await.status, 404);
 }

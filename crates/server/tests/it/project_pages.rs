@@ -88,6 +88,8 @@ async fn the_audit_shows_what_was_done_the_newest_first_and_page_by_page() {
     let misspelt = browser.get("/projects/p0/audit?tool=file.raed").await.body;
     assert!(misspelt.contains("There is no tool with the name file.raed. Did you mean file.read"), "{misspelt}");
     assert!(typed.contains("The hours are a number above 0.") && typed.contains("value=\"many\""), "{typed}");
+    let both = browser.get("/projects/p0/audit?hours=0&by=nobody").await.body;
+    assert!(both.contains("id=\"hours-error\"") && both.contains("id=\"by-error\""), "each beside its field: {both}");
 }
 
 #[tokio::test]

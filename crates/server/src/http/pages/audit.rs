@@ -63,8 +63,9 @@ struct AuditPage<'a> {
     other: String,
     /// Who can be chosen.
     people: Vec<String>,
-    /// What is wrong with it.
-    error: Option<&'static str>,
+    /// What is wrong with what was typed, beside its field.
+    hours_error: Option<&'static str>,
+    by_error: Option<&'static str>,
     /// What is said of a name that no tool has; empty where one has it.
     unknown: String,
     /// The address of the rows before these.
@@ -215,6 +216,13 @@ impl Membership {
     }
 }
 
+/// What is wrong with what was typed.
+#[derive(Default)]
+struct Wrong {
+    hours: Option<&'static str>,
+    by: Option<&'static str>,
+}
+
 /// What is asked of the audit, as it was typed.
 #[derive(Clone)]
 struct Question {
@@ -260,17 +268,23 @@ impl Question {
     }
 
     /// What of the rows it is, or what is wrong with it.
-    fn filter(&self, membership: &Membership, names: &Names, now_ms: i64) -> Result<Filter, &'static str> {
+    fn filter(&self, membership: &Membership, names: &Names, now_ms: i64) -> Result<Filter, Wrong> {
+        let mut wrong = Wrong::default();
         let since_ms = match self.hours.parse::<i64>() {
             Ok(hours) if hours > 0 => Some(now_ms.saturating_sub(hours.saturating_mul(HOUR_MS))),
             _ if self.hours.is_empty() => None,
-            _ => return Err("The hours are a number above 0."),
+            _ => {
+                wrong.hours = Some("The hours are a number above 0.");
+                None
+            }
         };
-        let user = match names.iter().find(|(_, name)| **name == self.by) {
-            Some((id, _)) => Some(*id),
-            None if self.by.is_empty() => None,
-            None => return Err("Nobody in this project has this name."),
-        };
+        let user = names.iter().find(|(_, name)| **name == self.by).map(|(id, _)| *id);
+        if user.is_none() && !self.by.is_empty() {
+            wrong.by = Some("Nobody in this project has this name.");
+        }
+        if wrong.hours.is_some() || wrong.by.is_some() {
+            return Err(wrong);
+        }
         let registry = membership.project.gate.registry();
         let known = registry.get(&self.tool).map(|tool| tool.info.name.to_string());
         let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
@@ -314,10 +328,11 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let membership = visitor.membership(wanted.part("project")).await?;
         let (question, names) = (Question::of(&wanted), names(&membership).await?);
         let (reader, project) = (&membership.project.reader, membership.project.id);
-        let (filter, error) = match question.filter(&membership, &names, visitor.clock.unix_ms()) {
-            Ok(filter) => (Some(filter), None),
-            Err(error) => (None, Some(error)),
+        let (filter, wrong) = match question.filter(&membership, &names, visitor.clock.unix_ms()) {
+            Ok(filter) => (Some(filter), Wrong::default()),
+            Err(wrong) => (None, wrong),
         };
+        let is_asked = filter.is_some();
         let end = reader.audit_end(project).await?;
         let last = wanted.asked("before").and_then(|before| before.parse().ok()).map_or(end, |before: i64| before - 1);
         // The rows of a session are found at once, however old they are.
@@ -334,7 +349,7 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             found.remove(0);
             found.first().map(|row| row.seq)
         } else {
-            Some(first + 1).filter(|_| first > 0 && error.is_none())
+            Some(first + 1).filter(|_| first > 0 && is_asked)
         };
         let looked_at = Some((first + 1, last)).filter(|_| first > 0);
         let address = membership.path(SECTION);
@@ -364,7 +379,8 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             files,
             other,
             people,
-            error,
+            hours_error: wrong.hours,
+            by_error: wrong.by,
             unknown: match asked_tool.is_empty() || membership.project.gate.registry().get(&asked_tool).is_some() {
                 true => String::new(),
                 false => membership.no_tool(&asked_tool),

@@ -11,6 +11,7 @@ use toolhost_contract::{ErrorKind, Redactor, ToolError, visible_line};
 use toolhost_host::ask_id;
 use toolhost_store::{Role, SessionRow, StepRow};
 
+use super::super::forms::{Field, Shape, choice, complain, filled};
 use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
 use super::super::sessions::answer_text;
@@ -56,13 +57,12 @@ struct AskPage<'a> {
     object: Option<(String, String)>,
     name: String,
     mode: String,
-    kind: String,
-    id: String,
-    workflow: String,
-    goal: String,
-    /// The model as typed, and those that are offered.
-    model: String,
-    models: Vec<(String, String)>,
+    mode_error: Option<&'static str>,
+    /// What is to be done, and with which model.
+    about: Vec<Field>,
+    /// Where something new is created.
+    made: Vec<Field>,
+    /// What is wrong, and belongs to no field.
     error: Option<String>,
     sessions: Vec<SessionLine>,
 }
@@ -100,51 +100,79 @@ fn ask(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             let mut fields: BTreeMap<String, String> =
                 fields.map(|(field, value)| (field.to_owned(), value.to_owned())).into_iter().collect();
             fields.insert("model".to_owned(), usual_of(&models_of(&visitor, &membership).await));
-            return ask_page(&visitor, &membership, &fields, None).await;
+            return ask_page(&visitor, &membership, &fields, Wrong::default()).await;
         };
-        match started(&visitor, &membership, form).await {
-            Ok(id) => Ok(see(&membership.path(&format!("builder/sessions/{}", encoded(&id))))),
+        let run = match run(form) {
+            Ok(run) => run,
+            Err(wrong) => return ask_page(&visitor, &membership, form, wrong).await,
+        };
+        match work(&membership)?.start(visitor.by(), run).await {
+            Ok(session) => Ok(see(&membership.path(&format!("builder/sessions/{}", encoded(&session.id))))),
             Err(error) if error.kind == ErrorKind::Internal => Err(error),
-            Err(error) => ask_page(&visitor, &membership, form, Some(&error)).await,
+            Err(error) => ask_page(&visitor, &membership, form, Wrong::of(error, form)).await,
         }
     })
 }
 
-/// Starts a session as a form says; answers its id.
-async fn started(
-    visitor: &Visitor<'_>,
-    membership: &Membership,
-    form: &BTreeMap<String, String>,
-) -> Result<String, ToolError> {
+/// What is wrong with a form: by field, else as a whole.
+#[derive(Default)]
+struct Wrong {
+    fields: Vec<(&'static str, String)>,
+    error: Option<ToolError>,
+}
+
+impl Wrong {
+    /// What the port has refused. It names that by the words of its fields.
+    fn of(error: ToolError, form: &BTreeMap<String, String>) -> Self {
+        let is_typed = |name: &&str| form.get(*name).is_some_and(|typed| !typed.trim().is_empty());
+        let about = ["model", "workflow"].into_iter().find(|name| error.message.contains(name) && is_typed(name));
+        match about {
+            Some(name) => Self { fields: vec![(name, said(&error))], error: None },
+            None => Self { fields: Vec::new(), error: Some(error) },
+        }
+    }
+}
+
+/// The session that a form wants, or all that is wrong with it.
+fn run(form: &BTreeMap<String, String>) -> Result<NewRun, Wrong> {
     let field = |name: &str| form.get(name).map_or("", |text| text.trim());
-    let wrong = |message: &str| ToolError::new(ErrorKind::Validation, message);
+    let mut wrong = Vec::new();
     let goal = field("goal").replace("\r\n", "\n");
     if goal.is_empty() {
-        return Err(wrong("Say what the assistant is to do"));
+        wrong.push(("goal", "Say what the assistant is to do.".to_owned()));
     }
     let target = match field("mode") {
         "create" => {
-            let kind = field("kind");
-            if field("id").is_empty() {
-                return Err(wrong("A new object needs an id, or a path that begins with `assets/`"));
+            let (kind, id, workflow) = (field("kind"), field("id"), field("workflow"));
+            if id.is_empty() {
+                wrong.push(("id", "A new object needs an id, or a path that begins with assets/.".to_owned()));
             }
-            let workflow = Some(field("workflow").to_owned()).filter(|id| !id.is_empty());
-            Target { kind: kind.to_owned(), id: field("id").to_owned(), workflow, is_new: true }
+            if kind == "step" && workflow.is_empty() {
+                wrong.push(("workflow", "A step belongs to a workflow: say which.".to_owned()));
+            }
+            let workflow = Some(workflow.to_owned()).filter(|id| !id.is_empty());
+            Some(Target { kind: kind.to_owned(), id: id.to_owned(), workflow, is_new: true })
         }
-        "optimize" | "modify" => target_of(field("name")).ok_or_else(|| wrong("Choose an object of the package"))?,
-        _ => return Err(wrong("Choose what is to be done")),
+        "optimize" | "modify" => target_of(field("name")),
+        _ => None,
     };
-    let run = NewRun {
-        goal,
-        profile: PROFILE.to_owned(),
-        persona: None,
-        model: Some(field("model").to_owned()).filter(|model| !model.is_empty()),
-        ticket: None,
-        files: Vec::new(),
-        target: Some(target),
-        origin: None,
-    };
-    Ok(work(membership)?.start(visitor.by(), run).await?.id)
+    match target {
+        Some(target) if wrong.is_empty() => Ok(NewRun {
+            goal,
+            profile: PROFILE.to_owned(),
+            persona: None,
+            model: Some(field("model").to_owned()).filter(|model| !model.is_empty()),
+            ticket: None,
+            files: Vec::new(),
+            target: Some(target),
+            origin: None,
+        }),
+        Some(_) => Err(Wrong { fields: wrong, error: None }),
+        None => {
+            wrong.push(("mode", "Choose what is to be done.".to_owned()));
+            Err(Wrong { fields: wrong, error: None })
+        }
+    }
 }
 
 fn target_of(name: &str) -> Option<Target> {
@@ -162,13 +190,41 @@ async fn ask_page(
     visitor: &Visitor<'_>,
     membership: &Membership,
     form: &BTreeMap<String, String>,
-    error: Option<&ToolError>,
+    wrong: Wrong,
 ) -> Result<Response<Body>, ToolError> {
     let field = |name: &str| form.get(name).cloned().unwrap_or_default();
     let object = Object::parse(&field("name")).filter(|object| target_of(&object.to_string()).is_some());
     let inside = object.as_ref().and_then(Object::workflow).unwrap_or_default();
     let sessions = sessions_on(visitor, membership, object.as_ref()).await?;
-    let status = error.map_or(StatusCode::OK, envelope::status);
+    let models = offers_of(&models_of(visitor, membership).await);
+    let mut about = filled(
+        vec![
+            Field::new("goal", "What the assistant is to do", Shape::Text(5)),
+            Field::new("model", "Model", Shape::Offered(models))
+                .hint("One that the operator of this server has configured. Leave it empty for the usual one."),
+        ],
+        form,
+    );
+    let mut made = filled(
+        vec![
+            Field::new("kind", "Its kind", choice(None, &["step", "agent", "asset", "workflow"])),
+            Field::new("id", "Its id, or the path of an asset", Shape::Line)
+                .hint("Such as check-claims, or assets/style.md."),
+            Field::new("workflow", "The workflow that it belongs to, for a step", Shape::Line).value(inside),
+        ],
+        form,
+    );
+    let mut mode_error = None;
+    for (name, why) in &wrong.fields {
+        if !complain(&mut about, name, why) && !complain(&mut made, name, why) {
+            mode_error = Some("Choose what is to be done.");
+        }
+    }
+    let status = match &wrong.error {
+        Some(error) => envelope::status(error),
+        None if wrong.fields.is_empty() => StatusCode::OK,
+        None => StatusCode::BAD_REQUEST,
+    };
     Ok(page(
         status,
         &AskPage {
@@ -177,13 +233,10 @@ async fn ask_page(
             object: object.as_ref().map(|object| (membership.object_path(object), visible_line(&object.to_string()))),
             name: field("name"),
             mode: field("mode"),
-            kind: if field("kind").is_empty() { "step".to_owned() } else { field("kind") },
-            id: field("id"),
-            workflow: if form.contains_key("workflow") { field("workflow") } else { inside.to_owned() },
-            goal: field("goal"),
-            model: field("model"),
-            models: offers_of(&models_of(visitor, membership).await),
-            error: error.map(said),
+            mode_error,
+            about,
+            made,
+            error: wrong.error.as_ref().map(said),
             sessions,
         },
     ))

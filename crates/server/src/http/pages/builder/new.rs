@@ -320,11 +320,11 @@ impl NewObject<'_> {
         for name in &missing {
             complain(&mut fields, name, "This is needed.");
         }
-        if !missing.is_empty() {
-            return Ok(self.shown(StatusCode::BAD_REQUEST, fields, None));
-        }
-        if let Some((name, why)) = self.wrong(form) {
+        let wrong = self.wrong(form);
+        for (name, why) in wrong.iter().filter(|(name, _)| !missing.contains(name)) {
             complain(&mut fields, name, why);
+        }
+        if !missing.is_empty() || !wrong.is_empty() {
             return Ok(self.shown(StatusCode::BAD_REQUEST, fields, None));
         }
         let kind = match self.kind {
@@ -347,53 +347,66 @@ impl NewObject<'_> {
         }
     }
 
-    /// A field whose value cannot be, and why.
-    fn wrong(&self, form: &BTreeMap<String, String>) -> Option<(&'static str, &'static str)> {
+    /// The fields whose values cannot be, and why. An empty field is none of them, where it only is missing.
+    fn wrong(&self, form: &BTreeMap<String, String>) -> Vec<(&'static str, &'static str)> {
         let typed = |name: &str| form.get(name).map(|text| text.trim()).unwrap_or_default();
-        let workflow = self.package().workflow(typed("workflow"));
-        let has_node = |id: &str| workflow.is_some_and(|workflow| workflow.node(id).is_some());
+        let no_id = "An id has letters, digits and - . _ only, and begins with a letter or a digit.";
         // An agent that is there already may have an id of another form.
         let made = ["id", "step", "agent"].into_iter().filter(|name| !typed(name).is_empty());
-        let mut made = made.filter(|name| *name != "agent" || self.package().agent(typed("agent")).is_none());
-        if let Some(name) = made.find(|name| !is_id(typed(name))) {
-            return Some((name, "An id has letters, digits and - . _ only, and begins with a letter or a digit."));
-        }
+        let made = made.filter(|name| *name != "agent" || self.package().agent(typed("agent")).is_none());
+        let mut wrong: Vec<_> = made.filter(|name| !is_id(typed(name))).map(|name| (name, no_id)).collect();
         match self.kind {
             "workflow" if self.package().workflow(typed("id")).is_some() => {
-                Some(("id", "There is a workflow of this id."))
+                wrong.push(("id", "There is a workflow of this id."));
             }
-            "agent" if self.package().agent(typed("id")).is_some() => Some(("id", "There is an agent of this id.")),
-            "workflow" | "agent" => None,
-            "edge-removal" => self.edge(form).is_none().then_some(("edge", "The package has no such edge any more.")),
-            "step-removal" => match self.node(form) {
-                None => Some(("node", "The package has no such step any more.")),
-                Some(found) => match self.then(form, found) {
-                    Err(why) => Some(("next", why)),
-                    Ok(None) if remove::is_entry(found.0, found.1) => {
-                        Some(("next", "The workflow begins with this step: say which one it begins with then."))
-                    }
-                    Ok(_) => None,
-                },
+            "agent" if self.package().agent(typed("id")).is_some() => {
+                wrong.push(("id", "There is an agent of this id."));
+            }
+            "workflow" | "agent" => {}
+            "edge-removal" | "step-removal" => wrong.extend(self.wrong_removal(form)),
+            _ => match self.package().workflow(typed("workflow")) {
+                None => wrong.push(("workflow", "There is no such workflow.")),
+                Some(workflow) => wrong.extend(self.wrong_steps(workflow, &typed)),
             },
-            _ if workflow.is_none() => Some(("workflow", "There is no such workflow.")),
-            "step" | "decision" if has_node(typed("id")) => Some(("id", "The workflow has a step of this id.")),
-            "step" | "decision" if !has_node(typed("after")) => Some(("after", "The workflow has no such step.")),
-            "step" | "decision" if !typed("next").is_empty() && !has_node(typed("next")) => {
-                Some(("next", "The workflow has no such step."))
-            }
-            "decision" if !typed("otherwise").is_empty() && !has_node(typed("otherwise")) => {
-                Some(("otherwise", "The workflow has no such step."))
-            }
-            "decision" if typed("otherwise").is_empty() && typed("next").is_empty() => {
-                Some(("otherwise", "One of the two ways has to lead to a step."))
-            }
-            "decision" if typed("otherwise") == typed("next") => {
-                Some(("otherwise", "Both ways lead to this step: choose another, or make no decision."))
-            }
-            "edge" if !has_node(typed("from")) => Some(("from", "The workflow has no such step.")),
-            "edge" if !has_node(typed("to")) => Some(("to", "The workflow has no such step.")),
-            _ => None,
         }
+        wrong
+    }
+
+    fn wrong_removal(&self, form: &BTreeMap<String, String>) -> Option<(&'static str, &'static str)> {
+        if self.kind == "edge-removal" {
+            return self.edge(form).is_none().then_some(("edge", "The package has no such edge any more."));
+        }
+        let Some(found) = self.node(form) else { return Some(("node", "The package has no such step any more.")) };
+        match self.then(form, found) {
+            Err(why) => Some(("next", why)),
+            Ok(None) if remove::is_entry(found.0, found.1) => {
+                Some(("next", "The workflow begins with this step: say which one it begins with then."))
+            }
+            Ok(_) => None,
+        }
+    }
+
+    /// What is wrong with the steps that a form names of a workflow.
+    fn wrong_steps<'t>(
+        &self,
+        workflow: &Workflow,
+        typed: &dyn Fn(&str) -> &'t str,
+    ) -> Vec<(&'static str, &'static str)> {
+        let named: &[&'static str] =
+            if self.kind == "edge" { &["from", "to"] } else { &["after", "next", "otherwise"] };
+        let is_unknown = |name: &&&'static str| !typed(name).is_empty() && workflow.node(typed(name)).is_none();
+        let unknown = named.iter().filter(is_unknown);
+        let mut wrong: Vec<_> = unknown.map(|name| (*name, "The workflow has no such step.")).collect();
+        if self.kind != "edge" && workflow.node(typed("id")).is_some() {
+            wrong.push(("id", "The workflow has a step of this id."));
+        }
+        if self.kind == "decision" && typed("otherwise") == typed("next") {
+            wrong.push(match typed("next") {
+                "" => ("otherwise", "One of the two ways has to lead to a step."),
+                _ => ("otherwise", "Both ways lead to this step: choose another, or make no decision."),
+            });
+        }
+        wrong
     }
 
     /// What the set is made on: the workflow that it changes, as it is now. The operations are small edits, so nothing is written over that
