@@ -294,6 +294,9 @@ async fn a_call_that_was_asked_about_leads_to_its_ask_and_says_who_answered() {
         let unended = open.split("These calls have not ended").nth(1).unwrap().split("</ul>").next().unwrap();
         assert!(unended.contains("Edit a file: a.txt") && unended.contains(&link), "{unended}");
         assert!(open.contains(&format!("href=\"/projects/p0/audit/calls/{}\">In the audit", ids[1])), "{open}");
+        let by_begin = browser.get("/projects/p0/audit?all=on&session=0123").await.body;
+        let row = by_begin.contains(&format!("href=\"/projects/p0/sessions/{ID}\">{ID}</a>"));
+        assert!(row, "the beginning of an id is enough: {by_begin}");
         let shown = browser.get(&format!("/asks/p0/{ask}")).await.body;
         let answer = form(&[
             ("decision", "allow"),
@@ -366,7 +369,11 @@ async fn an_ask_says_how_its_session_has_stopped_and_goes_only_with_one_that_was
             assert!(at_work.contains(&format!("href=\"/asks/p0/{ask}\">Answer {ask}</a>")), "{at_work}");
             let list = browser.get("/projects/p0/sessions").await.body;
             assert!(list.contains("waiting for an answer</span>"), "{list}");
+            let waiting = "/projects/p0/sessions?state=waiting";
+            let shown = browser.get(waiting).await.body;
+            assert!(shown.matches("class=\"badge").count() == 1 && shown.contains(&id), "{shown}");
             held.release(state, None).await.unwrap();
+            assert!(browser.get(waiting).await.body.contains("There is no session in this state."));
             let page = browser.get(&format!("/asks/p0/{ask}")).await.body;
             let said = match is_withdrawn {
                 true => "Withdrawn: the session that asked was cancelled.".to_owned(),

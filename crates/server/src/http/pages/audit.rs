@@ -323,6 +323,14 @@ async fn names(membership: &Membership) -> Result<Names, ToolError> {
     Ok(members.into_iter().map(|member| (member.id, member.name)).collect())
 }
 
+/// The session whose id begins as was typed; of other clients' sessions, and of several, the text itself.
+async fn meant(membership: &Membership, typed: Option<String>) -> Option<String> {
+    let project = &membership.project;
+    let typed = typed?;
+    let found = project.sessions.meant(project.id, membership.user_id, &typed).await;
+    Some(found.map_or(typed, |row| row.id))
+}
+
 fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
@@ -333,6 +341,10 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             Err(wrong) => (None, wrong),
         };
         let is_asked = filter.is_some();
+        let filter = match filter {
+            Some(filter) => Some(Filter { session: meant(&membership, filter.session).await, ..filter }),
+            None => None,
+        };
         let end = reader.audit_end(project).await?;
         let last = wanted.asked("before").and_then(|before| before.parse().ok()).map_or(end, |before: i64| before - 1);
         // The rows of a session are found at once, however old they are.

@@ -15,7 +15,7 @@ use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::Value;
-use toolhost_contract::{ErrorKind, ToolError};
+use toolhost_contract::{ErrorKind, SESSION_MARK, ToolError};
 use toolhost_store::{Role, SessionFilter, SessionRow, SessionState};
 
 use super::super::told;
@@ -85,8 +85,12 @@ struct Row {
     when: When,
 }
 
-/// The states that sessions are listed by: as addresses name them, in words, and what they mean.
-const STATES: [(&str, &str, SessionState, Option<bool>); 7] = [
+/// What sessions that wait for people are listed by.
+const WAITING: &str = "waiting";
+
+/// The states that sessions are listed by: as addresses name them, in words, and what they mean. Who waits is known by the asks alone.
+const STATES: [(&str, &str, SessionState, Option<bool>); 8] = [
+    (WAITING, "waiting for an answer", SessionState::Active, Some(true)),
     ("working", "working", SessionState::Active, Some(true)),
     ("interrupted", "interrupted", SessionState::Active, Some(false)),
     ("paused", "paused", SessionState::Paused, None),
@@ -158,6 +162,28 @@ async fn waiting(membership: &Membership) -> Result<BTreeSet<String>, ToolError>
     Ok(open.asks.into_iter().filter_map(|ask| ask.session_id).collect())
 }
 
+/// A page of these sessions, as far as they run.
+async fn waiting_rows(
+    membership: &Membership,
+    waiting: &BTreeSet<String>,
+    filter: &SessionFilter,
+) -> Result<Vec<SessionRow>, ToolError> {
+    let project = &membership.project;
+    let mut rows = Vec::new();
+    for id in waiting.iter().filter(|id| id.starts_with(SESSION_MARK)) {
+        match project.sessions.get(project.id, id).await {
+            Ok(row) => rows.push(row),
+            Err(toolhost_store::Error::NoSession { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let place = |row: &SessionRow| (row.updated_at_ms, row.id.clone());
+    rows.retain(|row| row.running && filter.after.as_ref().is_none_or(|after| place(row) < *after));
+    rows.sort_by_key(|row| std::cmp::Reverse(place(row)));
+    rows.truncate(usize::try_from(filter.limit).unwrap_or(usize::MAX));
+    Ok(rows)
+}
+
 /// Tokens and money of a session; empty where nothing is known.
 fn cost(tally: &Value) -> String {
     let number = |name: &str| tally.get(name).and_then(Value::as_u64).unwrap_or_default();
@@ -214,14 +240,18 @@ async fn list(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<Body>, 
         Some((at_ms.parse().ok()?, id.to_owned()))
     });
     let limit = i64::try_from(ROWS_MAX + 1).unwrap_or(i64::MAX);
-    let mut found = project.sessions.page(project.id, &SessionFilter { state, running, after, limit }).await?;
+    let waiting = waiting(&membership).await?;
+    let filter = SessionFilter { state, running, after, limit };
+    let mut found = match asked {
+        Some(WAITING) => waiting_rows(&membership, &waiting, &filter).await?,
+        _ => project.sessions.page(project.id, &filter).await?,
+    };
     let more = found.len() > ROWS_MAX;
     found.truncate(ROWS_MAX);
     let next = found.last().filter(|_| more).map(|last| {
         let of_state = wanted_state.map(|(word, ..)| format!("&state={word}")).unwrap_or_default();
         format!("?after={}.{}{of_state}", last.updated_at_ms, super::text::encoded(&last.id))
     });
-    let waiting = waiting(&membership).await?;
     let mut rows = Vec::with_capacity(found.len());
     for row in &found {
         let why = why_stopped(&membership, row).await?;
