@@ -36,6 +36,7 @@ use crate::queue::{Queue, rule_id};
 use crate::quota::QuotaKeeper;
 use crate::record::{Record, for_asker, is_pending, keepable};
 use crate::registry::{Registered, Registry};
+use crate::shown::Shown;
 use crate::undo::{Logged, made};
 use crate::unstopped::Unstopped;
 
@@ -630,6 +631,11 @@ impl Gate {
     /// The same for a text.
     pub fn redact_text(&self, text: &mut String) {
         self.state.config.redactor.redact(text);
+    }
+
+    /// What somebody who may not answer is shown of an ask.
+    pub fn for_lookers(&self, shown: &Shown) -> Shown {
+        shown.for_lookers(&self.state.config.redactor)
     }
 
     /// The fence of commands here as one word, as [`toolhost_contract::Meta::fence`] tells it.

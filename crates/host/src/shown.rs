@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolhost_contract::{
-    Answer, Effect, ErrorKind, QUOTE_CONTINUED, QUOTE_MARK, ToolError, Wanted, quoted, visible, visible_line,
+    Answer, Effect, ErrorKind, QUOTE_CONTINUED, QUOTE_MARK, Redactor, ToolError, Wanted, quoted, visible, visible_line,
 };
 use toolhost_store::AskKind;
 
@@ -163,9 +163,18 @@ impl Shown {
         pages
     }
 
-    /// Those for somebody who decides nothing: what is masked stays so.
-    pub fn masked_pages(&self) -> Vec<String> {
-        in_pages(&self.render())
+    /// What somebody who may not answer is shown: in no text of it stands what looks like a secret. A review shows its text as it is to
+    /// who answers, for that text is what is agreed to.
+    #[must_use]
+    pub fn for_lookers(&self, secrets: &Redactor) -> Self {
+        let mut shown = Self { unmasked: String::new(), ..self.clone() };
+        for text in [&mut shown.title, &mut shown.why, &mut shown.persona, &mut shown.summary, &mut shown.detail] {
+            secrets.redact(text);
+        }
+        shown.choices.iter_mut().for_each(|choice| secrets.redact(choice));
+        shown.rule.iter_mut().flat_map(BTreeMap::values_mut).for_each(|pattern| secrets.redact(pattern));
+        secrets.redact_json(&mut shown.arguments);
+        shown
     }
 
     /// Whether it is more than one page: then who agrees to it must have been shown all of them.

@@ -204,16 +204,29 @@ fn quote(value: &Value) -> String {
     }
 }
 
+/// The beginning of a text that a caller has sent, in whole words: half of a secret is not seen to be one when the message is redacted.
 fn clip(text: &str) -> String {
-    match text.char_indices().nth(QUOTE_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+    let Some((end, _)) = text.char_indices().nth(QUOTE_CHARS_MAX) else { return text.to_owned() };
+    match text[..end].rfind(char::is_whitespace) {
+        Some(word) => format!("{}…", &text[..word]),
+        None => format!("… of {} characters", text.chars().count()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_quoted_back_ends_with_a_whole_word() {
+        let secret = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+        for padding in 0..=QUOTE_CHARS_MAX {
+            let told = clip(&format!("{} {secret} {}", "q".repeat(padding), "z".repeat(100)));
+            assert!(told.contains(secret) || !told.contains("ghp_"), "{padding}: {told}");
+        }
+        assert_eq!(clip(&"x".repeat(61)), "… of 61 characters");
+        assert_eq!(clip("short"), "short");
+    }
 
     /// A caller that has left out a word is told which there are, in whichever way the schema lists them.
     #[test]

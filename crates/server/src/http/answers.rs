@@ -105,15 +105,15 @@ struct AskOutcome {
 }
 
 impl AskInfo {
-    /// A caller who may not answer sees no secrets: they stay masked.
-    pub(crate) fn of(ask: Ask, shown: Shown, decides: bool) -> Self {
+    /// Of what the caller is shown. `digest`: of all of it.
+    pub(crate) fn of(ask: Ask, shown: Shown, digest: String) -> Self {
         Self {
             id: ask_id(ask.number),
             state: word(&ask.state),
             kind: word(&ask.kind),
             tool: ask.tool,
-            pages: if decides { shown.pages() } else { shown.masked_pages() },
-            digest: shown.digest(),
+            pages: shown.pages(),
+            digest,
             answers: shown.answers().iter().map(|word| (*word).to_owned()).collect(),
             rule: shown.rule,
             answer: ask.answer,

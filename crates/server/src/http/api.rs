@@ -494,7 +494,13 @@ async fn ask_info(principal: &Principal, id: &str) -> Result<AskInfo, ToolError>
     // Who decides nothing needs no secret: neither a token without the right nor a user who may not answer.
     let queue = principal.project.gate.queue();
     let may_answer = principal.has(Right::Approve) && queue.is_approver(&person(principal)).await?;
-    Ok(AskInfo::of(ask, shown, may_answer))
+    let digest = shown.digest();
+    if may_answer {
+        return Ok(AskInfo::of(ask, shown, digest));
+    }
+    let (mut ask, gate) = (ask, &principal.project.gate);
+    [&mut ask.answer, &mut ask.outcome].into_iter().flatten().for_each(|said| gate.redact(said));
+    Ok(AskInfo::of(ask, gate.for_lookers(&shown), digest))
 }
 
 async fn ask(asked: Asked) -> Result<Reply, ToolError> {

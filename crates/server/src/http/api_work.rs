@@ -418,13 +418,20 @@ async fn validate_package(asked: Asked) -> Result<Reply, ToolError> {
 }
 
 async fn workflows(asked: Asked) -> Result<Reply, ToolError> {
-    data(&work(&asked)?.workflows(by(&asked)).await?)
+    masked(&asked, &work(&asked)?.workflows(by(&asked)).await?)
+}
+
+/// An answer in which nothing that looks like a secret stands, in a name or in a message either.
+fn masked(asked: &Asked, told: &impl Serialize) -> Result<Reply, ToolError> {
+    let mut told = serde_json::to_value(told).map_err(ToolError::internal)?;
+    asked.principal.project.gate.redact(&mut told);
+    data(&told)
 }
 
 async fn changes(asked: Asked) -> Result<Reply, ToolError> {
     let session = asked.query.get("session").map(String::as_str);
     let open_only = !asked.flag("all")?;
-    data(&work(&asked)?.changes(by(&asked), session, open_only).await?)
+    masked(&asked, &work(&asked)?.changes(by(&asked), session, open_only).await?)
 }
 
 async fn stage(mut asked: Asked) -> Result<Reply, ToolError> {
@@ -442,7 +449,7 @@ async fn preview(asked: Asked) -> Result<Reply, ToolError> {
     let wrong = || ToolError::new(ErrorKind::Validation, "`operations` are numbers from 0, separated by commas");
     let parse = |text: &String| text.split(',').map(|number| number.trim().parse()).collect::<Result<Vec<i64>, _>>();
     let operations = asked.query.get("operations").map(parse).transpose().map_err(|_| wrong())?;
-    data(&shown(&asked, operations).await?)
+    masked(&asked, &shown(&asked, operations).await?)
 }
 
 async fn validate_change(asked: Asked) -> Result<Reply, ToolError> {
@@ -471,7 +478,7 @@ async fn discard(asked: Asked) -> Result<Reply, ToolError> {
 }
 
 async fn history(asked: Asked) -> Result<Reply, ToolError> {
-    data(&work(&asked)?.history(by(&asked)).await?)
+    masked(&asked, &work(&asked)?.history(by(&asked)).await?)
 }
 
 async fn undo(asked: Asked) -> Result<Reply, ToolError> {

@@ -83,6 +83,33 @@ async fn a_secret_is_shown_unmasked_only_to_who_may_answer_now() {
 }
 
 #[tokio::test]
+async fn who_may_not_answer_sees_no_secret_of_a_review_or_a_question_on_the_page_or_in_the_api() {
+    let (rig, agent, person) = rig().await;
+    let secret = concat!("ghp_", "Z9y8X7w6V5u4T3s2R1q0P9o8N7m6L5k4J3h2");
+    let review = json!({ "title": format!("t {secret}"), "content": format!("A line\n{secret}\nend") });
+    let question = json!({ "question": format!("Which? {secret}"), "choices": [secret, "no"] });
+    let mut asks = Vec::new();
+    for (tool, arguments) in [("review.content", review), ("human.ask", question)] {
+        let reply = rig.call(&agent, tool, arguments).await;
+        asks.push(reply.json()["data"]["approvalId"].as_str().unwrap_or_else(|| unreachable!("{reply:?}")).to_owned());
+    }
+    let house = &rig.houses[0];
+    let user = house.owner().user_id;
+    let browser = crate::pages::Browser::signed_in(&rig, crate::pages::USER_NAME).await;
+    for ask in &asks {
+        assert!(shown(&rig, &person, ask).await.to_string().contains(secret), "who answers sees it whole");
+        assert!(browser.get(&format!("/asks/p0/{ask}")).await.body.contains(secret));
+    }
+    let role = toolhost_store::Role::Owner;
+    house.store.people().set_member(house.project.id, user, role, Some(false)).await.unwrap();
+    for ask in &asks {
+        for seen in [shown(&rig, &person, ask).await.to_string(), browser.get(&format!("/asks/p0/{ask}")).await.body] {
+            assert!(seen.contains("[redacted]") && !seen.contains(secret), "{seen}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_rule_names_each_argument_that_the_ask_names() {
     let (rig, agent, person) = rig().await;
     let ask = pending(&rig, &agent).await;

@@ -278,6 +278,11 @@ async fn a_set_tells_its_own_part_from_what_the_sets_below_bring_and_the_history
     let history = shown(&browser, HISTORY).await;
     let applied = format!("Change 2: applied <a href=\"{path}\">{second}</a> with {link}</strong>");
     assert!(history.contains(&applied), "{history}");
+    let body = shown(&browser, &path).await;
+    assert!(body.contains(&format!("Applied as change 2, with {link}.")), "{body}");
+    assert!(body.contains(&format!("The difference has in it what {link} changes of it, too.")), "{body}");
+    let first = shown(&browser, &format!("{CHANGES}/{first}")).await;
+    assert!(first.contains(&format!("Applied as change 2, with <a href=\"{path}\">{second}</a>.")), "{first}");
     assert!(history.contains("3 files: assets/new.md, assets/own.md, assets/style-guide.md"), "{history}");
 }
 
@@ -289,7 +294,8 @@ async fn no_page_of_the_package_shows_a_secret() {
     let read = person(house, "builder.workflow.read", json!({ "workflowId": FLOW })).await.data;
     let change = json!([{ "op": "upsert", "targetType": "workflow", "target": { "workflowId": FLOW }, "payload": {
         "nodes": [{ "id": "scope", "title": format!("Scope {secret}") }],
-        "edges": [{ "from": "scope", "to": "draft", "label": format!("with {secret}"), "conditionText": "x" }] } }]);
+        "edges": [{ "from": "scope", "to": "draft", "label": format!("with {secret}"), "conditionText": "x" }] } },
+        asset(&format!("assets/{secret}.md"), "Named so.\n")]);
     let id = staged(house, "s1", change, read["revisions"].clone()).await;
     let set = format!("{CHANGES}/{id}");
     let preview = shown(&browser, &set).await;
@@ -300,11 +306,37 @@ async fn no_page_of_the_package_shows_a_secret() {
         |name: &str| format!("/projects/p0/builder/object?name={}", name.replace(':', "%3A").replace('/', "%2F"));
     let (workflow, step) = (object(&format!("workflow:{FLOW}")), object(&format!("step:{FLOW}/scope")));
     let mut told = vec![preview];
-    for page in [&*set, HISTORY, &format!("{HISTORY}/2/undo"), &workflow, &step, "/search?q=scope"] {
+    told.push(shown(&browser, CHANGES).await);
+    let token = rig.token(&["read"]).await;
+    for path in ["changes?all=true", &format!("changes/{id}"), "history"] {
+        let reply = rig.send(&token, ("GET", &format!("/api/v1/projects/p0/{path}")), "").await;
+        assert_eq!(reply.status, 200, "{path}: {reply:?}");
+        told.push(reply.body);
+    }
+    for page in [
+        &*set,
+        &format!("{CHANGES}?state=applied"),
+        HISTORY,
+        &format!("{HISTORY}/2/undo"),
+        &workflow,
+        &step,
+        "/search?q=scope",
+    ] {
         told.push(browser.get(page).await.body);
     }
     let token = rig.token(&["read"]).await;
     told.push(rig.send(&token, ("GET", &format!("/api/v1/projects/p0/changes/{id}")), "").await.body);
+    // Who only looks finds it nowhere on a page, in the name of a file or in an address either.
+    let people = &house.store.people();
+    let vera = people.add_user("vera").await.unwrap();
+    people.set_role(house.project.id, vera, Role::Viewer).await.unwrap();
+    let vera = Browser::signed_in(&rig, "vera").await;
+    let asset = object(&format!("asset:assets/{secret}.md"));
+    let pages =
+        [&*set, HISTORY, CHANGES, "/projects/p0/builder", &asset, &workflow, "/search?q=assets", "/search?q=cs-1"];
+    for page in pages {
+        told.push(vera.get(page).await.body);
+    }
     for body in told {
         assert!(!body.contains(secret), "{body}");
     }

@@ -319,7 +319,7 @@ async fn one(
 ) -> Result<Response<Body>, ToolError> {
     let (ask, shown) = found(membership, id).await?;
     let tried = Tried { part, with_past, is_split, ..Tried::default() };
-    let parts = parts_of(membership, &shown).count();
+    let parts = parts_of(&shown).count();
     if ask.state == AskState::Open && membership.approver && parts > 1 {
         // Who agrees to it must have been shown each of them.
         let queue = membership.project.gate.queue();
@@ -328,9 +328,9 @@ async fn one(
     Ok(page(StatusCode::OK, &ask_page(visitor, membership, (&ask, &shown), tried).await?))
 }
 
-/// What is shown to this person, in the parts of a page. Who decides nothing needs no secret.
-fn parts_of<'t>(membership: &Membership, shown: &'t Shown) -> Parts<'t> {
-    Parts::of(&shown.detail, if membership.approver { &shown.unmasked } else { "" })
+/// What is shown, in the parts of a page.
+fn parts_of(shown: &Shown) -> Parts<'_> {
+    Parts::of(&shown.detail, &shown.unmasked)
 }
 
 fn person(visitor: &Visitor<'_>, membership: &Membership) -> Person {
@@ -393,7 +393,14 @@ fn field_of(word: &str, shown: &Shown, error: &ToolError, is_rule: bool) -> &'st
 pub(super) async fn found(membership: &Membership, id: &str) -> Result<(Ask, Shown), ToolError> {
     let unknown = || ToolError::new(ErrorKind::NotFound, "There is no such ask.");
     let number = ask_number(id).ok_or_else(unknown)?;
-    membership.project.gate.queue().get(membership.project.id, number).await
+    let gate = &membership.project.gate;
+    let (mut ask, shown) = gate.queue().get(membership.project.id, number).await?;
+    if membership.approver {
+        return Ok((ask, shown));
+    }
+    // Who decides nothing needs no secret.
+    [&mut ask.answer, &mut ask.outcome].into_iter().flatten().for_each(|said| gate.redact(said));
+    Ok((ask, gate.for_lookers(&shown)))
 }
 
 async fn ask_page<'a>(
@@ -402,7 +409,7 @@ async fn ask_page<'a>(
     (ask, shown): (&Ask, &'a Shown),
     tried: Tried,
 ) -> Result<AskPage<'a>, ToolError> {
-    let parts = parts_of(membership, shown);
+    let parts = parts_of(shown);
     let part = tried.part.clamp(1, parts.count());
     let is_last = part == parts.count();
     let is_diff = parts.has_diff();
@@ -729,7 +736,7 @@ async fn need_all_parts(
     (ask, shown): (&Ask, &Shown),
     (answer, part): (&Answer, &str),
 ) -> Result<(), ToolError> {
-    let parts = parts_of(membership, shown).count();
+    let parts = parts_of(shown).count();
     if parts <= 1 || !answer.agrees() {
         return Ok(());
     }

@@ -26,5 +26,7 @@ pub(super) fn without_marks(text: &str) -> String {
 /// A text with its deceiving marks written out, where it has such.
 pub(super) fn written_out(text: &str) -> Option<String> {
     let plain = without_marks(text);
-    (plain != text).then(|| plain.chars().take(WRITTEN_OUT_CHARS_MAX).collect())
+    // A line end deceives nobody.
+    (plain.trim_end_matches('\n') != text.trim_end_matches('\n'))
+        .then(|| plain.chars().take(WRITTEN_OUT_CHARS_MAX).collect())
 }

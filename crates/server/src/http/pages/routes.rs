@@ -1,7 +1,7 @@
 //! Which page is where, and what is checked before it is made.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::body::Body;
@@ -28,7 +28,21 @@ use crate::http::ends::Ends;
 use crate::http::listen::{Params, RETRY_LOGIN_SECONDS, named, query_of, whole};
 use crate::http::oauth::{CALLBACK, Oauth};
 use crate::http::visitors::Visitors;
-use crate::http::{HttpLimits, Metrics, Projects, Serving, envelope};
+use crate::http::{HttpLimits, Metrics, OpenProject, Projects, Serving, envelope};
+
+/// A page without what looks like a secret, wherever it stands in it: for people who only look, and so send none of it back.
+async fn masked(answer: Response<Body>, project: &OpenProject) -> Result<Response<Body>, ToolError> {
+    let kind = answer.headers().get(header::CONTENT_TYPE);
+    if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {
+        return Ok(answer);
+    }
+    let (mut parts, body) = answer.into_parts();
+    let bytes = axum::body::to_bytes(body, usize::MAX).await.map_err(ToolError::internal)?;
+    let mut text = String::from_utf8(bytes.into()).map_err(ToolError::internal)?;
+    project.gate.redact_text(&mut text);
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Ok(Response::from_parts(parts, Body::from(text)))
+}
 
 /// What all pages have in common.
 pub(crate) struct Pages {
@@ -127,8 +141,13 @@ impl Pages {
         let terminals = self.door.terminals();
         let told = self.door.told_done(&parts.headers);
         let done = told.map(Done::sentence).unwrap_or_default();
-        let visitor = Visitor { login: &login, projects: &*self.projects, clock: &*self.clock, terminals, done };
+        let looks_at = OnceLock::new();
+        let (projects, clock) = (&*self.projects, &*self.clock);
+        let visitor = Visitor { login: &login, projects, clock, terminals, done, looks_at: &looks_at };
         let mut answer = (route.make)(visitor, wanted).await.unwrap_or_else(|error| failed(&error, Some(&login)));
+        if let Some(project) = looks_at.get() {
+            answer = masked(answer, project).await.unwrap_or_else(|error| failed(&error, Some(&login)));
+        }
         match answer.extensions_mut().remove::<Done>() {
             Some(done) => self.door.with_done(answer, &parts.headers, Some(done)),
             // A page that only leads on says nothing yet.
@@ -228,7 +247,8 @@ impl Pages {
             Ok(Some(login)) => {
                 let terminals = self.door.terminals();
                 let (projects, clock) = (&*self.projects, &*self.clock);
-                let visitor = Visitor { login: &login, projects, clock, terminals, done: "" };
+                let visitor =
+                    Visitor { login: &login, projects, clock, terminals, done: "", looks_at: &OnceLock::new() };
                 let parts = (self.door.logins(), &self.streams, &*self.ends);
                 let life = self.life.clone();
                 let query = query_of(request.uri().query().unwrap_or_default()).unwrap_or_default();

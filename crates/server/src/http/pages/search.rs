@@ -86,7 +86,7 @@ async fn of_project(visitor: &Visitor<'_>, membership: &Membership, query: &str)
             rows.push(Row {
                 address: change_path(membership, &set.change_set_id),
                 title: format!("Change set {}", visible_line(&set.change_set_id)),
-                about: name(&format!("{} · {}", status_words(&set.status), set.objects.join(", "))),
+                about: membership.masked_line(&format!("{} · {}", status_words(&set.status), set.objects.join(", "))),
             });
         }
         if let Some(whole) = work.package(by).await.unwrap_or_default() {
@@ -100,7 +100,7 @@ async fn of_project(visitor: &Visitor<'_>, membership: &Membership, query: &str)
             let id = text(record, "id");
             rows.push(Row {
                 address: address(membership, id),
-                title: name(text(record, title)),
+                title: membership.masked_line(text(record, title)),
                 about: name(&format!("{id} {}", text(record, "state"))),
             });
         }
@@ -112,8 +112,8 @@ async fn of_project(visitor: &Visitor<'_>, membership: &Membership, query: &str)
 fn objects(membership: &Membership, package: &Package) -> Vec<Row> {
     let row = |object: &Object, title: &str| Row {
         address: membership.object_path(object),
-        title: name(title),
-        about: name(&object.to_string()),
+        title: membership.masked_line(title),
+        about: membership.masked_line(&object.to_string()),
     };
     let mut rows = Vec::new();
     for workflow in package.workflows() {
@@ -145,7 +145,7 @@ async fn search(visitor: &Visitor<'_>, query: &str) -> Result<Response<Body>, To
             let id = ask_id(ask.number);
             rows.push(Row {
                 address: membership.address(&id),
-                title: visible_line(&ask.summary.replace(['\n', '\t'], " ")),
+                title: membership.masked_line(&ask.summary.replace(['\n', '\t'], " ")),
                 about: format!("{id} · {} · {} · {name}", visible_line(&ask.persona), visible_line(&ask.tool)),
             });
         }

@@ -1,9 +1,9 @@
 //! Whoever looks at a page: a person who has signed in, and what they are in which projects.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use toolhost_contract::{Clock, ErrorKind, ToolError, WORKBENCH_DOOR};
+use toolhost_contract::{Clock, ErrorKind, ToolError, WORKBENCH_DOOR, visible_line};
 use toolhost_store::{Login, Role, Terminals};
 
 use super::super::work::{By, Work};
@@ -23,6 +23,8 @@ pub(crate) struct Visitor<'a> {
     pub(crate) terminals: Terminals,
     /// What this person has just done by a form; empty for nothing.
     pub(super) done: &'static str,
+    /// A project of the page that the person may only look at, and in which they answer nothing.
+    pub(super) looks_at: &'a OnceLock<Arc<OpenProject>>,
 }
 
 /// A project that the person is a member of.
@@ -37,6 +39,13 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
+    /// A text of an agent in one line, without what looks like a secret.
+    pub(super) fn masked_line(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        self.project.gate.redact_text(&mut text);
+        visible_line(&text)
+    }
+
     /// The key of the project, as addresses write it.
     pub(crate) fn key(&self) -> String {
         encoded(&self.project.key)
@@ -129,6 +138,9 @@ impl Visitor<'_> {
         let user_id = project.people.user(&self.login.user).await?.ok_or_else(nothing)?;
         let role = project.people.role(project.id, user_id).await?.ok_or_else(nothing)?;
         let approver = project.people.is_approver(project.id, user_id).await?;
+        if role == Role::Viewer && !approver {
+            self.looks_at.get_or_init(|| Arc::clone(&project));
+        }
         let heard = standing(&project).await?;
         Ok(Membership { project, user_id, role, approver, heard })
     }

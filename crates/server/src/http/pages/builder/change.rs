@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use toolhost_builder::change::{
     self, Change, Clash, ClashPlace, FieldChange, Found, GraphDiff, ObjectDiff, Op, Side as Taken,
 };
-use toolhost_builder::packages::{ChangeSetLine, Conflict};
+use toolhost_builder::packages::{ChangeSetLine, Conflict, Deed};
 use toolhost_builder::refs::Object;
 use toolhost_contract::{CONFIRM_SOURCE, ErrorKind, SESSION_MARK, ToolError, visible_json, visible_line};
 use toolhost_store::Role;
@@ -41,6 +41,9 @@ const SHOWN_MAX: usize = 100;
 const SIDE_CHARS_MAX: usize = 8000;
 const VALUE_CHARS_MAX: usize = 400;
 
+/// The state of a set that was applied.
+const APPLIED: &str = "applied";
+
 /// How the codes of warnings begin that tell how much a set changes. What they advise is for a model that made it.
 const RISK: &str = "RISK_";
 
@@ -61,6 +64,8 @@ struct ChangePage<'a> {
     made_on: Option<Link>,
     is_rejected: bool,
     is_applied: bool,
+    /// The change of the package that it was applied as, and the sets that were applied with it.
+    applied: Option<(i64, Vec<Link>)>,
     error: Option<String>,
     errors: Vec<FoundRow>,
     warnings: Vec<FoundRow>,
@@ -320,66 +325,78 @@ async fn shown(
         }
         preview => preview?,
     };
-    let (sets, whole) = tokio::try_join!(work.changes(by, None, true), work.package(by))?;
+    let is_applied = preview.change_set.status == APPLIED;
+    let (sets, whole) = tokio::try_join!(work.changes(by, None, !is_applied), work.package(by))?;
+    let deeds = if is_applied { work.history(by).await? } else { Vec::new() };
+    let own = &preview.change_set.change_set_id;
+    let deed = deeds.iter().find(|deed| deed.change_set_id.as_ref() == Some(own) || deed.applied_with.contains(own));
     let status = tried.error.as_ref().map_or(StatusCode::OK, envelope::status);
-    Ok(page(status, &change_page(visitor, membership, (&preview, &sets, whole.as_deref()), &tried)?))
+    let around = Around { sets: &sets, deed, whole: whole.as_deref() };
+    Ok(page(status, &change_page(visitor, membership, (&preview, &around), &tried)?))
 }
 
 fn change_page<'a>(
     visitor: &Visitor<'a>,
     membership: &'a Membership,
-    (preview, sets, whole): (&ChangePreview, &[ChangeSetLine], Option<&WholePackage>),
+    (preview, around): (&ChangePreview, &Around<'_>),
     tried: &Tried,
 ) -> Result<ChangePage<'a>, ToolError> {
     let set = &preview.change_set;
-    let link = |id: &String| Link { href: change_path(membership, id), name: visible_line(id) };
+    let link = |id: &String| Link { href: change_path(membership, id), name: membership.masked_line(id) };
     let is_open = matches!(&*set.status, "staged" | "validated");
     let may = membership.role != Role::Viewer;
     let report = preview.report.as_ref().filter(|_| is_open);
     let is_risk = |found: &&Found| found.code.starts_with(RISK);
     let found = |list: fn(&change::Report) -> &Vec<Found>| {
         let all = report.into_iter().flat_map(list).filter(|found| !is_risk(found));
-        all.take(SHOWN_MAX).map(FoundRow::of).collect()
+        all.take(SHOWN_MAX).map(|found| FoundRow::of(membership, found)).collect()
     };
     let risks = report.into_iter().flat_map(|report| &report.warnings).filter(is_risk);
     let mut deletes: BTreeSet<String> = deleted(&preview.diff).collect();
     deletes.extend(tried.unconfirmed.iter().cloned());
-    let delete =
-        |name: String| DeleteRow { shown: visible_line(&name), is_confirmed: tried.confirmed.contains(&name), name };
+    let delete = |name: String| DeleteRow {
+        shown: membership.masked_line(&name),
+        is_confirmed: tried.confirmed.contains(&name),
+        name,
+    };
     // A set that was staged at a terminal has a name in place of a session. The name of what a page stages tells people nothing.
     let is_named = |id: &&String| !id.is_empty() && !id.starts_with(BY_HAND);
     let session = Some(&set.session_id).filter(is_named).map(|id| {
         let is_agents = id.starts_with(SESSION_MARK);
         let href = is_agents.then(|| membership.path(&format!("builder/sessions/{}", encoded(id))));
-        (href, visible_line(id))
+        (href, membership.masked_line(id))
     });
-    let below: Vec<&ChangeSetLine> = sets.iter().filter(|other| set.based_on.contains(&other.change_set_id)).collect();
+    let with: Vec<&String> = around.applied_with(&set.change_set_id);
+    let is_below = |id: &String| set.based_on.contains(id) || with.contains(&id);
+    let below: Vec<&ChangeSetLine> = around.sets.iter().filter(|other| is_below(&other.change_set_id)).collect();
     Ok(ChangePage {
         place: place(visitor, membership),
-        id: visible_line(&set.change_set_id),
+        id: membership.masked_line(&set.change_set_id),
         address: change_path(membership, &set.change_set_id),
         status: status_words(&set.status),
-        by: visible_line(&set.by),
+        by: membership.masked_line(&set.by),
         session,
         when: When::on(set.created_at_ms),
         below: set.based_on.iter().map(link).collect(),
-        above: sets
+        above: around
+            .sets
             .iter()
             .filter(|other| other.based_on.contains(&set.change_set_id))
             .map(|other| link(&other.change_set_id))
             .collect(),
         made_on: set.made_on_rejected.as_ref().map(link),
         is_rejected: set.status == "rejected",
-        is_applied: set.status == "applied",
+        is_applied: set.status == APPLIED,
+        applied: around.deed.map(|deed| (deed.moment, with.iter().map(|id| link(id)).collect())),
         error: tried.error.as_ref().map(said),
         errors: found(|report| &report.errors),
         warnings: found(|report| &report.warnings),
-        risks: risks.map(|risk| visible_line(&risk.message)).collect(),
-        conflicts: clashes(preview, tried),
+        risks: risks.map(|risk| membership.masked_line(&risk.message)).collect(),
+        conflicts: clashes(membership, preview, tried),
         can_take_sides: is_open
             && may
             && preview.conflicts.iter().map(|conflict| conflict.clashes.len()).sum::<usize>() <= SHOWN_MAX,
-        operations: operations(&preview.body, tried.operations.as_deref()),
+        operations: operations(membership, &preview.body, tried.operations.as_deref()),
         is_part: tried.operations.is_some(),
         objects: own_first(preview)
             .into_iter()
@@ -390,7 +407,7 @@ fn change_page<'a>(
                 ObjectRow {
                     also: also.map(|line| link(&line.change_set_id)).collect(),
                     is_own: names(set, &one.1.object),
-                    ..object_row(membership, &preview.diff, one, (whole, tried.is_split))
+                    ..object_row(membership, &preview.diff, one, (around.whole, tried.is_split))
                 }
             })
             .collect(),
@@ -402,6 +419,22 @@ fn change_page<'a>(
         can_discard: (is_open || set.status == "blocked") && may,
         is_viewer: !may && is_open,
     })
+}
+
+/// What stands around a set.
+struct Around<'a> {
+    sets: &'a [ChangeSetLine],
+    /// The change of the package that it was applied as.
+    deed: Option<&'a Deed>,
+    whole: Option<&'a WholePackage>,
+}
+
+impl Around<'_> {
+    /// The other sets of the change that this one was applied as.
+    fn applied_with(&self, id: &String) -> Vec<&String> {
+        let all = self.deed.into_iter().flat_map(|deed| deed.change_set_id.iter().chain(&deed.applied_with));
+        all.filter(|other| *other != id).collect()
+    }
 }
 
 /// Whether a set has an operation on an object.
@@ -435,32 +468,32 @@ impl ClashRow {
 }
 
 impl FoundRow {
-    fn of(found: &Found) -> Self {
+    fn of(membership: &Membership, found: &Found) -> Self {
         let line = found.line.map(|line| format!(", line {line}")).unwrap_or_default();
         let column = found.column.map(|column| format!(", column {column}")).unwrap_or_default();
         let brings = found.change_set_id.as_ref().map(|id| format!(" ({id} brings it)")).unwrap_or_default();
         let at = if found.file.is_empty() { &found.path } else { &found.file };
         Self {
-            at: visible_line(&format!("{}: {at}{line}{column}{brings}", found.stage.as_str())),
-            message: visible_line(&found.message),
-            hint: visible_line(&found.hint),
+            at: membership.masked_line(&format!("{}: {at}{line}{column}{brings}", found.stage.as_str())),
+            message: membership.masked_line(&found.message),
+            hint: membership.masked_line(&found.hint),
         }
     }
 }
 
 /// The clashes of all objects, as far as they are shown.
-fn clashes(preview: &ChangePreview, tried: &Tried) -> Vec<ClashRow> {
+fn clashes(membership: &Membership, preview: &ChangePreview, tried: &Tried) -> Vec<ClashRow> {
     let all = preview.conflicts.iter().flat_map(|conflict| conflict.clashes.iter().map(move |clash| (conflict, clash)));
     let row = |(number, (conflict, clash)): (usize, (&Conflict, &Clash))| ClashRow {
         field: side_field(number),
         taken: tried.sides.get(&number).copied(),
-        object: visible_line(&conflict.object),
+        object: membership.masked_line(&conflict.object),
         at: match &clash.place {
             ClashPlace::Whole => format!("{}, as a whole", clash.part.as_str()),
             ClashPlace::Lines { first, count } => {
                 format!("{}, {count} lines from line {first} on", clash.part.as_str())
             }
-            ClashPlace::Pointer { pointer } => visible_line(&format!("{}, {pointer}", clash.part.as_str())),
+            ClashPlace::Pointer { pointer } => membership.masked_line(&format!("{}, {pointer}", clash.part.as_str())),
         },
         base: side_text(clash.base.as_deref()),
         theirs: side_text(clash.current.as_deref()),
@@ -483,13 +516,13 @@ fn cut(text: &str, chars_max: usize) -> String {
 }
 
 /// The operations of a set, as it was staged.
-fn operations(body: &Value, chosen: Option<&[i64]>) -> Vec<OperationRow> {
+fn operations(membership: &Membership, body: &Value, chosen: Option<&[i64]>) -> Vec<OperationRow> {
     let parsed = change::parse(body).map(|parsed| parsed.set.operations).unwrap_or_default();
     let row = |(position, operation): (usize, &change::Operation)| OperationRow {
         position,
         what: if operation.op == Op::Delete { "delete" } else { "write" },
-        object: visible_line(&operation.object.to_string()),
-        reason: visible_line(operation.reason.as_deref().unwrap_or_default()),
+        object: membership.masked_line(&operation.object.to_string()),
+        reason: membership.masked_line(operation.reason.as_deref().unwrap_or_default()),
         is_chosen: chosen.is_none_or(|chosen| i64::try_from(position).is_ok_and(|position| chosen.contains(&position))),
     };
     parsed.iter().enumerate().map(row).collect()
@@ -514,9 +547,11 @@ fn object_row(
     ObjectRow {
         anchor: format!("object-{number}"),
         is_inside: inside.is_some_and(|inside| all.iter().any(|other| other.object == inside)),
-        object: visible_line(&diff.object.to_string()),
+        object: membership.masked_line(&diff.object.to_string()),
         href: whole
             .filter(|whole| is_there(&whole.package, &diff.object))
+            // An address would show what the name masks.
+            .filter(|_| membership.masked_line(&diff.object.to_string()) == visible_line(&diff.object.to_string()))
             .map(|_| membership.object_path(&diff.object)),
         change: became(diff.change),
         sign,
@@ -527,7 +562,7 @@ fn object_row(
             .files
             .iter()
             .map(|file| FileRow {
-                path: visible_line(&format!("{} ({})", file.path, file.part.as_str())),
+                path: membership.masked_line(&format!("{} ({})", file.path, file.part.as_str())),
                 text: TextPart::of_diff(&file.unified),
                 split: is_split.then(|| split(&file.unified)),
             })

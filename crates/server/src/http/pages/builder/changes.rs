@@ -94,11 +94,11 @@ pub(in super::super) fn status_words(status: &str) -> &'static str {
 }
 
 /// Objects in a few words.
-fn objects_words(objects: &[String]) -> String {
+fn objects_words(membership: &Membership, objects: &[String]) -> String {
     let shown: Vec<&str> = objects.iter().take(3).map(String::as_str).collect();
     let more = objects.len().saturating_sub(3);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    visible_line(&format!("{}{more}", shown.join(", ")))
+    membership.masked_line(&format!("{}{more}", shown.join(", ")))
 }
 
 pub(in super::super) fn change_path(membership: &Membership, id: &str) -> String {
@@ -108,11 +108,11 @@ pub(in super::super) fn change_path(membership: &Membership, id: &str) -> String
 fn row(membership: &Membership, set: &ChangeSetLine) -> Row {
     Row {
         href: change_path(membership, &set.change_set_id),
-        id: visible_line(&set.change_set_id),
+        id: membership.masked_line(&set.change_set_id),
         status: status_words(&set.status),
-        by: visible_line(&set.by),
-        objects: objects_words(&set.objects),
-        chain: visible_line(&set.based_on.join(", ")),
+        by: membership.masked_line(&set.by),
+        objects: objects_words(membership, &set.objects),
+        chain: membership.masked_line(&set.based_on.join(", ")),
         when: When::on(set.created_at_ms),
     }
 }
@@ -194,15 +194,15 @@ fn deed_row(membership: &Membership, deed: &Deed, all: &[Deed], whole: Option<&W
         ("import", _) if deed.files.is_empty() => "the package begins".to_owned(),
         ("import", _) => "imported a package".to_owned(),
         ("new", _) => "began an empty package".to_owned(),
-        (other, _) => visible_line(other),
+        (other, _) => membership.masked_line(other),
     };
-    let set = |id: &String| (change_path(membership, id), visible_line(id));
+    let set = |id: &String| (change_path(membership, id), membership.masked_line(id));
     let files = usize::try_from(deed.file_count).unwrap_or(usize::MAX);
     let named = deed.files.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
     DeedRow {
         moment: deed.moment,
         what,
-        by: visible_line(&deed.by),
+        by: membership.masked_line(&deed.by),
         when: When::on(deed.created_at_ms),
         objects: deed
             .objects
@@ -210,15 +210,18 @@ fn deed_row(membership: &Membership, deed: &Deed, all: &[Deed], whole: Option<&W
             .map(|changed| {
                 let object = Object::parse(&changed.object);
                 let is_there = object.filter(|object| whole.is_some_and(|whole| is_there(&whole.package, object)));
-                let href = is_there.map(|object| membership.object_path(&object));
-                (became(changed.change).to_owned(), visible_line(&changed.object), href)
+                let shown = membership.masked_line(&changed.object);
+                // An address would show what the name masks.
+                let is_whole = shown == visible_line(&changed.object);
+                let href = is_there.filter(|_| is_whole).map(|object| membership.object_path(&object));
+                (became(changed.change).to_owned(), shown, href)
             })
             .collect(),
         more: deed.object_count - i64::try_from(deed.objects.len()).unwrap_or(i64::MAX),
         later: if deed.undone_by.is_none() { later(deed, all) } else { Vec::new() },
         files: match named.as_str() {
             "" => "all files".to_owned(),
-            named => visible_line(&format!("{}: {named}", counted(files, "file"))),
+            named => membership.masked_line(&format!("{}: {named}", counted(files, "file"))),
         },
         set: deed.change_set_id.as_ref().map(set),
         with: deed.applied_with.iter().map(set).collect(),
@@ -284,7 +287,7 @@ fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let can = membership.role != Role::Viewer && !files.is_empty();
         let digest = plan.as_ref().filter(|_| can).map(digest_of).transpose()?.unwrap_or_default();
         let row = |file: &UndoneFile| UndoneRow {
-            path: visible_line(&file.path),
+            path: membership.masked_line(&file.path),
             change: match file.change {
                 Change::Added => "comes back",
                 Change::Modified => "changes",

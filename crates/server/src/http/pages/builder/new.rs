@@ -28,6 +28,10 @@ pub(in super::super) const ROUTES: &[Route] = &[
     Route { path: "/projects/{project}/builder/new/{kind}", name: "builder-new", takes_forms: true, make: new },
 ];
 
+/// Characters of the name of a package that is begun by hand, and of what it is for.
+const NAME_CHARS_MAX: usize = 100;
+const ABOUT_CHARS_MAX: usize = 2000;
+
 /// The value of a field by which a direct edge stays.
 const STAYS: &str = "stays";
 
@@ -87,8 +91,17 @@ fn begin(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let Some(form) = &wanted.form else { return Ok(shown(StatusCode::OK, about(), None)) };
         let mut fields = filled(about(), form);
         let typed = |name: &str| form.get(name).map(|text| text.trim()).unwrap_or_default();
-        if typed("name").is_empty() {
-            complain(&mut fields, "name", "Give it a name.");
+        let too_long =
+            |name: &str, max: usize| (typed(name).chars().count() > max).then(|| format!("At most {max} characters."));
+        let name = if typed("name").is_empty() { Some("Give it a name.".to_owned()) } else { None };
+        let wrong = [
+            ("name", name.or_else(|| too_long("name", NAME_CHARS_MAX))),
+            ("description", too_long("description", ABOUT_CHARS_MAX)),
+        ];
+        if wrong.iter().any(|(_, why)| why.is_some()) {
+            for (name, why) in wrong.iter().filter_map(|(name, why)| Some((name, why.as_ref()?))) {
+                complain(&mut fields, name, why);
+            }
             return Ok(shown(StatusCode::BAD_REQUEST, fields, None));
         }
         let description = Some(typed("description")).filter(|text| !text.is_empty());
