@@ -216,6 +216,11 @@ async fn the_policy_says_what_would_be_decided_and_editors_end_rules() {
         let page = browser.get(&ask(tool, "all", arguments)).await;
         assert!(page.status == 200 && page.body.contains(said), "{tool}: {}", page.body);
     }
+    let all = browser.get(&ask("none", "nobody", "{")).await.body;
+    for field in ["tool", "profile", "arguments"] {
+        assert!(all.contains(&format!("id=\"{field}-error\"")), "{field}: {all}");
+    }
+    assert!(browser.get(&ask("", "all", "")).await.body.contains("Name a tool."));
     let rows = rig.houses[0].rows().await;
     assert!(rows.is_empty(), "a question makes no call: {rows:?}");
 
@@ -266,6 +271,15 @@ async fn access_is_shown_to_members_and_tokens_to_owners_alone() {
     assert!(page.contains("nightly") && page.contains("ann") && page.contains("Fence"), "{page}");
     let page = ann.get("/projects/p0/access").await.body;
     assert!(!page.contains("nightly") && page.contains("ann") && !page.contains("<form class=\"filter\""), "{page}");
+    let empty = [("name", ""), ("profile", "none"), ("days", "0"), ("for", "nobody")];
+    let wrong = owner.post("/projects/p0/access/tokens", &form(&empty)).await;
+    for field in ["name", "profile", "rights", "for", "days"] {
+        assert!(wrong.body.contains(&format!("id=\"token-{field}-error\"")), "{field}: {wrong:?}");
+    }
+    let wrong = owner.post("/projects/p0/access/members", &form(&[("member", " "), ("role", "king")])).await;
+    assert!(
+        wrong.status == 400 && wrong.body.contains("id=\"member-error\"") && wrong.body.contains("id=\"role-error\"")
+    );
     rig.advance(16 * 60_000);
     let late = form(&[("name", "late"), ("call", "on"), ("profile", "all")]);
     let made = owner.post("/projects/p0/access/tokens", &late).await;

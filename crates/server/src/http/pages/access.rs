@@ -36,6 +36,9 @@ const DAY_SECONDS: u64 = 24 * 3600;
 /// Said to somebody who gives access and has signed in long ago.
 const STALE: &str = "You give access to others, and you signed in a while ago";
 
+/// What a member can be made by a form; the last one ends it.
+const ROLES: [&str; 4] = ["viewer", "editor", "owner", "none"];
+
 #[derive(Template)]
 #[template(path = "access.html")]
 struct AccessPage<'a> {
@@ -51,6 +54,8 @@ struct AccessPage<'a> {
     fence: FenceLines,
     /// What was typed into a form that was refused.
     typed: BTreeMap<String, String>,
+    /// What is wrong with single fields, by their names.
+    wrong: BTreeMap<&'static str, String>,
     error: Option<String>,
     /// A token that was just made, and its secret.
     made: Option<(String, String)>,
@@ -59,6 +64,16 @@ struct AccessPage<'a> {
 impl AccessPage<'_> {
     fn typed(&self, name: &str) -> &str {
         self.typed.get(name).map(String::as_str).unwrap_or_default()
+    }
+
+    /// What is wrong with a field.
+    fn wrong(&self, name: &str) -> Option<&str> {
+        self.wrong.get(name).map(String::as_str)
+    }
+
+    /// Whether what was refused was a token: then its form is open.
+    fn is_token(&self) -> bool {
+        !self.typed.is_empty() && !self.typed.contains_key("member")
     }
 }
 
@@ -113,8 +128,21 @@ impl FenceLines {
 #[derive(Default)]
 struct Said {
     typed: BTreeMap<String, String>,
+    wrong: BTreeMap<&'static str, String>,
     error: Option<String>,
     made: Option<(String, String)>,
+}
+
+/// Why a form was not taken: what is wrong by field, or a refusal of all of it.
+enum Untaken {
+    Fields(BTreeMap<&'static str, String>),
+    Refused(ToolError),
+}
+
+impl From<ToolError> for Untaken {
+    fn from(error: ToolError) -> Self {
+        Self::Refused(error)
+    }
 }
 
 async fn access_page<'a>(
@@ -143,6 +171,7 @@ async fn access_page<'a>(
         days_max: TOKEN_DAYS_MAX,
         fence: FenceLines::of(project.gate.fence_report().await),
         typed: said.typed,
+        wrong: said.wrong,
         error: said.error,
         made: said.made,
     })
@@ -178,17 +207,17 @@ async fn answered<'a>(
     visitor: &Visitor<'a>,
     membership: &'a Membership,
     typed: BTreeMap<String, String>,
-    done: Result<(), ToolError>,
+    done: Result<(), Untaken>,
 ) -> Result<Response<Body>, ToolError> {
-    match done {
-        Ok(()) => Ok(see(&membership.path(SECTION))),
-        Err(error) if error.kind == ErrorKind::Internal => Err(error),
-        Err(error) => {
-            let status = envelope::status(&error);
-            let said = Said { typed, error: Some(sentence(&error)), made: None };
-            Ok(page(status, &access_page(visitor, membership, said).await?))
+    let (status, said) = match done {
+        Ok(()) => return Ok(see(&membership.path(SECTION))),
+        Err(Untaken::Refused(error)) if error.kind == ErrorKind::Internal => return Err(error),
+        Err(Untaken::Refused(error)) => {
+            (envelope::status(&error), Said { typed, error: Some(sentence(&error)), ..Said::default() })
         }
-    }
+        Err(Untaken::Fields(wrong)) => (StatusCode::BAD_REQUEST, Said { typed, wrong, ..Said::default() }),
+    };
+    Ok(page(status, &access_page(visitor, membership, said).await?))
 }
 
 fn members(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
@@ -204,14 +233,22 @@ async fn set_member(
     visitor: &Visitor<'_>,
     membership: &Membership,
     form: &BTreeMap<String, String>,
-) -> Result<(), ToolError> {
+) -> Result<(), Untaken> {
     let field = |name: &str| form.get(name).map(|text| text.trim()).unwrap_or_default();
+    let mut wrong = BTreeMap::new();
     if field("member").is_empty() {
-        return Err(ToolError::new(ErrorKind::Validation, "Say who"));
+        wrong.insert("member", "Say who.".to_owned());
+    }
+    if !ROLES.contains(&field("role")) {
+        wrong.insert("role", format!("Choose {}.", ROLES.join(", ")));
+    }
+    if !wrong.is_empty() {
+        return Err(Untaken::Fields(wrong));
     }
     visitor.need_recent(STALE)?;
     if field("member") == visitor.login.user {
-        return Err(ToolError::new(ErrorKind::Conflict, "What you are yourself is changed by another owner"));
+        let message = "What you are yourself is changed by another owner";
+        return Err(ToolError::new(ErrorKind::Conflict, message).into());
     }
     let approver = match field("approver") {
         "yes" => Some(true),
@@ -219,7 +256,8 @@ async fn set_member(
         _ => None,
     };
     let role = Some(field("role")).filter(|role| *role != "none").map(|role| NewRole { role, approver });
-    membership.work()?.set_member(visitor.by(), field("member"), role).await.map(|_| ())
+    membership.work()?.set_member(visitor.by(), field("member"), role).await?;
+    Ok(())
 }
 
 fn tokens(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
@@ -232,7 +270,7 @@ fn tokens(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 Ok(work) => work.revoke_token(by, id).await,
                 Err(error) => Err(error),
             };
-            return answered(&visitor, &membership, BTreeMap::new(), done).await;
+            return answered(&visitor, &membership, BTreeMap::new(), done.map_err(Untaken::Refused)).await;
         }
         match make_token(&visitor, &membership, &form).await {
             // The secret is shown this once, so it is in this answer and no redirect follows.
@@ -240,7 +278,7 @@ fn tokens(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 let said = Said { made: Some((visible_line(&made.name), made.token)), ..Said::default() };
                 Ok(page(StatusCode::OK, &access_page(&visitor, &membership, said).await?))
             }
-            Err(error) => answered(&visitor, &membership, form, Err(error)).await,
+            Err(untaken) => answered(&visitor, &membership, form, Err(untaken)).await,
         }
     })
 }
@@ -249,19 +287,29 @@ async fn make_token(
     visitor: &Visitor<'_>,
     membership: &Membership,
     form: &BTreeMap<String, String>,
-) -> Result<TokenMade, ToolError> {
+) -> Result<TokenMade, Untaken> {
     let field = |name: &str| form.get(name).map(|text| text.trim()).unwrap_or_default();
-    let wrong = |message: String| ToolError::new(ErrorKind::Validation, message);
+    let mut wrong = BTreeMap::new();
     if field("name").is_empty() {
-        return Err(wrong("Give the token a name".to_owned()));
+        wrong.insert("name", "Give the token a name.".to_owned());
+    }
+    if membership.project.gate.profile(field("profile")).is_err() {
+        wrong.insert("profile", "Choose one of the profiles.".to_owned());
     }
     let days = if field("days").is_empty() { Ok(TOKEN_DAYS) } else { field("days").parse() };
     let days = days.ok().filter(|days| (1..=TOKEN_DAYS_MAX).contains(days));
-    let days = days.ok_or_else(|| wrong(format!("A token lives for 1 to {TOKEN_DAYS_MAX} days")))?;
+    if days.is_none() {
+        wrong.insert("days", format!("A token lives for 1 to {TOKEN_DAYS_MAX} days."));
+    }
     let rights: Vec<Right> = Right::ALL.into_iter().filter(|right| field(right.as_str()) == "on").collect();
     if rights.is_empty() {
-        return Err(wrong("Choose at least one right".to_owned()));
+        wrong.insert("rights", "Choose at least one.".to_owned());
     }
+    let members = membership.project.people.members(membership.project.id).await.map_err(ToolError::from)?;
+    if !field("for").is_empty() && !members.iter().any(|member| member.name == field("for")) {
+        wrong.insert("for", "Nobody in this project has this name.".to_owned());
+    }
+    let Some(days) = days.filter(|_| wrong.is_empty()) else { return Err(Untaken::Fields(wrong)) };
     let wish = TokenWish {
         name: field("name").to_owned(),
         profiles: vec![field("profile").to_owned()],
@@ -270,5 +318,5 @@ async fn make_token(
         lives: Duration::from_secs(days * DAY_SECONDS),
     };
     visitor.need_recent(STALE)?;
-    membership.work()?.make_token(visitor.by(), wish).await
+    Ok(membership.work()?.make_token(visitor.by(), wish).await?)
 }

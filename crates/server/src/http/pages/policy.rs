@@ -37,7 +37,17 @@ struct PolicyPage<'a> {
     granted: Vec<Granted>,
     may_revoke: bool,
     tried: Tried,
+    /// What is wrong with what was typed, by field.
+    wrong: Wrong,
     error: Option<String>,
+}
+
+/// What is wrong with a call that was typed in.
+#[derive(Default)]
+struct Wrong {
+    tool: Option<String>,
+    profile: Option<String>,
+    arguments: Option<String>,
 }
 
 #[derive(Template)]
@@ -114,16 +124,14 @@ fn policy(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let asked = |name: &str| wanted.asked(name).map(str::trim).unwrap_or_default().to_owned();
         let tried =
             Tried { tool: asked("tool"), profile: asked("profile"), arguments: asked("arguments"), verdict: None };
-        let (tried, error) = match tried.tool.is_empty() {
-            true => (tried, None),
-            false => match verdict(&membership, &tried).await {
-                Ok(verdict) => (Tried { verdict: Some(verdict), ..tried }, None),
-                Err(error) if error.kind == ErrorKind::Internal => return Err(error),
-                Err(error) => (tried, Some(error.message)),
-            },
+        let is_asked = wanted.query.contains_key("tool");
+        let (tried, wrong) = match verdict(&membership, &tried).await? {
+            _ if !is_asked => (tried, Wrong::default()),
+            Ok(verdict) => (Tried { verdict: Some(verdict), ..tried }, Wrong::default()),
+            Err(wrong) => (tried, wrong),
         };
         let tried = Tried { tool: visible_line(&tried.tool), arguments: without_marks(&tried.arguments), ..tried };
-        let page_of = policy_page(&visitor, &membership, tried, error).await?;
+        let page_of = policy_page(&visitor, &membership, (tried, wrong), None).await?;
         Ok(page(StatusCode::OK, &page_of))
     })
 }
@@ -131,7 +139,7 @@ fn policy(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
 async fn policy_page<'a>(
     visitor: &Visitor<'a>,
     membership: &'a Membership,
-    tried: Tried,
+    (tried, wrong): (Tried, Wrong),
     error: Option<String>,
 ) -> Result<PolicyPage<'a>, ToolError> {
     let gate = &membership.project.gate;
@@ -149,6 +157,7 @@ async fn policy_page<'a>(
         granted: permits.into_iter().map(|permit| granted(visitor, membership, &permit)).collect(),
         may_revoke: membership.role <= Role::Editor,
         tried,
+        wrong,
         error,
     })
 }
@@ -167,23 +176,30 @@ fn granted(visitor: &Visitor<'_>, membership: &Membership, permit: &Permit) -> G
     }
 }
 
-async fn verdict(membership: &Membership, tried: &Tried) -> Result<RuleLine, ToolError> {
-    let wrong = |message: String| ToolError::new(ErrorKind::Validation, message);
+/// What would be decided, or all that is wrong with the question.
+async fn verdict(membership: &Membership, tried: &Tried) -> Result<Result<RuleLine, Wrong>, ToolError> {
     let project = &membership.project;
-    let tool = project.gate.registry().get(&tried.tool);
-    let tool = tool.ok_or_else(|| wrong(membership.no_tool(&tried.tool)))?;
-    let profile = project.gate.profile(&tried.profile);
-    let profile = profile.map_err(|_| wrong(format!("There is no profile {}.", visible_line(&tried.profile))))?;
+    let (tool, profile) = (project.gate.registry().get(&tried.tool), project.gate.profile(&tried.profile));
     let text = if tried.arguments.is_empty() { "{}" } else { &tried.arguments };
-    let arguments: Value =
-        serde_json::from_str(text).map_err(|error| wrong(format!("The arguments are not JSON: {error}.")))?;
+    let arguments = serde_json::from_str::<Value>(text);
+    let (Some(tool), Ok(profile), Ok(arguments)) = (tool, profile.as_ref(), &arguments) else {
+        let example = "Write the arguments as JSON, such as {\"path\": \"a.txt\"}";
+        return Ok(Err(Wrong {
+            tool: tool.is_none().then(|| match tried.tool.as_str() {
+                "" => "Name a tool.".to_owned(),
+                typed => membership.no_tool(typed),
+            }),
+            profile: profile.is_err().then(|| "There is no such profile.".to_owned()),
+            arguments: arguments.err().map(|error| format!("The arguments are not JSON: {error}. {example}")),
+        }));
+    };
     if !profile.has(&tool.info.name) {
         let text = format!("the profile does not have {}", tool.info.name);
-        return Ok(RuleLine { decide: "denied", class: "bad", text, why: String::new() });
+        return Ok(Ok(RuleLine { decide: "denied", class: "bad", text, why: String::new() }));
     }
-    let (verdict, permit) = project.gate.explain(project.id, profile, tool, arguments).await?;
+    let (verdict, permit) = project.gate.explain(project.id, profile, tool, arguments.clone()).await?;
     let (decide, class) = decided(verdict.decide);
-    Ok(match permit {
+    Ok(Ok(match permit {
         Some(permit) => RuleLine {
             decide: "allowed",
             class: "good",
@@ -196,7 +212,7 @@ async fn verdict(membership: &Membership, tried: &Tried) -> Result<RuleLine, Too
             text: verdict.rule.map_or_else(|| "by what the tool can do".to_owned(), |rule| visible_line(&rule)),
             why: begun_large(&visible_line(&verdict.why)),
         },
-    })
+    }))
 }
 
 async fn revoke(visitor: &Visitor<'_>, membership: &Membership, id: &str) -> Result<Response<Body>, ToolError> {
@@ -209,7 +225,8 @@ async fn revoke(visitor: &Visitor<'_>, membership: &Membership, id: &str) -> Res
         Err(error) if error.kind == ErrorKind::Internal => Err(error),
         Err(error) => {
             let status = envelope::status(&error);
-            let shown = policy_page(visitor, membership, Tried::default(), Some(error.message)).await?;
+            let shown =
+                policy_page(visitor, membership, (Tried::default(), Wrong::default()), Some(error.message)).await?;
             Ok(page(status, &shown))
         }
     }

@@ -242,14 +242,24 @@ fn call_sentence(call: &Value) -> String {
             _ => format!("Answered after {took}"),
         },
         (_, "") => format!("Failed after {took}"),
-        // Most messages end in the code.
+        // Most messages end in the kind and the code, for the model.
+        (_, code) if text(call, "brief").ends_with(&format!("(denied, {code})")) => "Not allowed".to_owned(),
         (_, code) if text(call, "brief").contains(code) => format!("Failed after {took}"),
         (_, code) => format!("Failed after {took} ({})", name(code)),
     };
-    match text(call, "brief") {
+    match without_code(text(call, "brief"), text(call, "code")) {
         "" => outcome,
         brief => format!("{outcome}: {}", name(brief)),
     }
+}
+
+/// A message without the kind and the code at its end, which mean nothing to people.
+fn without_code<'t>(brief: &'t str, code: &str) -> &'t str {
+    let Some(message) = brief.strip_suffix(')').and_then(|brief| brief.strip_suffix(code)).filter(|_| !code.is_empty())
+    else {
+        return brief;
+    };
+    message.rsplit_once(" (").map_or(brief, |(message, _)| message)
 }
 
 /// Arguments as they are shown: a text alone as it is, everything else as JSON.
@@ -292,7 +302,11 @@ mod tests {
         assert_eq!(told(json!({ "ok": true, "ms": 1200, "brief": "edited a" })), "Answered after 1.2 s: edited a");
         assert_eq!(told(json!({ "ok": false, "ms": 3, "code": "DENIED" })), "Failed after 3 ms (DENIED)");
         let denied = json!({ "ok": false, "ms": 3, "code": "DENIED", "brief": "no (DENIED)" });
-        assert_eq!(told(denied), "Failed after 3 ms: no (DENIED)");
+        assert_eq!(told(denied), "Failed after 3 ms: no");
+        let refused = json!({ "ok": false, "ms": 3, "code": "X_1", "brief": "not given: wait (a day) (denied, X_1)" });
+        assert_eq!(told(refused), "Not allowed: not given: wait (a day)");
+        let other = json!({ "ok": false, "ms": 3, "code": "X_1", "brief": "X_1 came (late)" });
+        assert_eq!(told(other), "Failed after 3 ms: X_1 came (late)");
         assert_eq!(told(json!({})), "Failed after 0 ms");
         assert_eq!(told(json!({ "ok": true, "ms": 3, "exitCode": 1 })), "Exit code 1 after 3 ms");
         assert_eq!(told(json!({ "ok": true, "ms": 3, "exitCode": 0 })), "Answered after 3 ms");
