@@ -84,9 +84,8 @@ pub(super) const SHAPES: &[(&str, &str)] = &[
     // Payments, mail, chat and other services.
     ("k_live_", r"[sr]k_live_[A-Za-z0-9]{16,}"),
     ("k_test_", r"[sr]k_test_[A-Za-z0-9]{16,}"),
-    // Our own: tokens, and links that sign somebody in.
+    // Our own tokens.
     ("thp_", r"thp_[a-f0-9]{8}_[a-f0-9]{64}"),
-    ("/login/", r"/login/[a-f0-9]{32,}"),
     ("whsec_", r"whsec_[A-Za-z0-9+/=]{24,}"),
     ("sq0atp-", r"sq0atp-[A-Za-z0-9_-]{22,}"),
     ("sq0csp-", r"sq0csp-[A-Za-z0-9_-]{22,}"),
@@ -135,6 +134,8 @@ pub(super) const BEHIND: &[(&str, &str)] = &[
         "hooks.slack.com/",
         r"(hooks\.slack\.com/(?:services|workflows|triggers)/(?:[TABE][A-Z0-9]+/)*)[A-Za-z0-9+/_-]{16,}",
     ),
+    // Our own links that sign somebody in. A port stands before the path.
+    ("/login/", r"(/login/)[a-f0-9]{32,}"),
     ("/api/webhooks/", r"(discord(?:app)?\.com/api/webhooks/[0-9]+/)[A-Za-z0-9_-]{30,}"),
     (".webhook.office.com/", r"(\.webhook\.office\.com/webhookb2/)[A-Za-z0-9@/-]{40,}"),
     ("AccountKey=", r"(AccountKey=)[A-Za-z0-9+/]{40,}={0,2}"),

@@ -14,6 +14,15 @@ fn check(text: &str, expected: &str) {
 }
 
 #[test]
+fn a_link_that_signs_somebody_in_is_a_secret_behind_any_host() {
+    let secret = "0123456789abcdef".repeat(4);
+    for before in ["http://127.0.0.1:7420", "https://toolhost.example", "see "] {
+        check(&format!("{before}/login/{secret} once"), &format!("{before}/login/[redacted] once"));
+    }
+    check("/login/openid", "/login/openid");
+}
+
+#[test]
 fn a_password_in_an_address_is_taken_out_and_what_stands_for_one_is_not() {
     check("postgres://ada:hunter2!@db:5432/x", "postgres://ada:[redacted]@db:5432/x");
     check("git clone https://x:tok%40en1@h/a https://h/b", "git clone https://x:[redacted]@h/a https://h/b");
