@@ -236,8 +236,8 @@ async fn sets_that_stand_on_each_other_are_a_chain_and_a_graph_is_seen_before_an
         assert!(!body.contains(wrong), "{wrong}: {body}");
     }
     let chain = shown(&browser, &format!("{CHANGES}/{second}")).await;
-    assert!(chain.contains(&format!("href=\"{CHANGES}/{first}\">{first}</a> (applied with it)")), "{chain}");
-    assert!(body.contains(&format!("{second}</a> (made on it)")), "{body}");
+    assert!(chain.contains(&format!("href=\"{CHANGES}/{first}\">{first}</a> (will be applied with it)")), "{chain}");
+    assert!(body.contains(&format!("{second}</a> (builds on it)")), "{body}");
     let decided = form(&[("decision", "discard"), ("digest", &hidden(&body, "digest"))]);
     assert_eq!(browser.post(&format!("{CHANGES}/{first}"), &decided).await.status, 303);
     let given_up = shown(&browser, &format!("{CHANGES}/{first}")).await;
@@ -265,14 +265,14 @@ async fn a_set_tells_its_own_part_from_what_the_sets_below_bring_and_the_history
     let path = format!("{CHANGES}/{second}");
     let link = format!("<a href=\"{CHANGES}/{first}\">{first}</a>");
     let body = shown(&browser, &path).await;
-    assert_eq!(body.matches(&format!("Not of this set: {link} brings it.")).count(), 1, "{body}");
+    assert_eq!(body.matches(&format!("Not from this set: it comes with {link}.")).count(), 1, "{body}");
     let at = |name: &str| body.find(&format!("aria-label=\"asset:assets/{name}\"")).unwrap();
     assert!(at("own.md") < at("style-guide.md") && at("new.md") < at("style-guide.md"), "{body}");
-    assert_eq!(body.matches(&format!("The difference has in it what {link} changes of it, too.")).count(), 1, "{body}");
+    assert_eq!(body.matches(&format!("This difference also contains the changes of {link}.")).count(), 1, "{body}");
     let line = |name: &str| body.lines().find(|line| line.contains("class=\"tree\"") && line.contains(name)).unwrap();
     assert!(line("own.md").contains(&format!("also changed by {first}")), "{body}");
     let free = shown(&browser, &format!("{CHANGES}/{alone}")).await;
-    assert!(!free.contains("also changed by") && !free.contains("applied with it"), "{free}");
+    assert!(!free.contains("also changed by") && !free.contains("will be applied with it"), "{free}");
     let digest = hidden(&body, "digest");
     assert_eq!(browser.post(&path, &form(&[("decision", "apply"), ("digest", &digest)])).await.status, 303);
     let history = shown(&browser, HISTORY).await;
@@ -280,7 +280,7 @@ async fn a_set_tells_its_own_part_from_what_the_sets_below_bring_and_the_history
     assert!(history.contains(&applied), "{history}");
     let body = shown(&browser, &path).await;
     assert!(body.contains(&format!("Applied as change 2, with {link}.")), "{body}");
-    assert!(body.contains(&format!("The difference has in it what {link} changes of it, too.")), "{body}");
+    assert!(body.contains(&format!("This difference also contains the changes of {link}.")), "{body}");
     let first = shown(&browser, &format!("{CHANGES}/{first}")).await;
     assert!(first.contains(&format!("Applied as change 2, with <a href=\"{path}\">{second}</a>.")), "{first}");
     assert!(history.contains("3 files: assets/new.md, assets/own.md, assets/style-guide.md"), "{history}");

@@ -658,18 +658,20 @@ async fn a_form_starts_a_session_and_keeps_what_was_typed_where_it_is_wrong() {
     let no_file = browser.post(path, &form(&no_file)).await;
     assert!(no_file.status == 400 && no_file.body.contains("id=\"files-error\""), "{no_file:?}");
     assert!(told.said.lock().unwrap().is_empty(), "nothing was started");
-    let typed = form(&[
-        ("goal", "one\r\ntwo"),
-        ("files", " src/a.rs \r\n\r\ndocs"),
-        ("kind", "step"),
-        ("id", "s"),
-        ("workflow", "main"),
-        ("create", "on"),
-    ]);
+    let typed = form(&[("goal", "one\r\ntwo"), ("kind", "step"), ("id", "s"), ("workflow", "main"), ("create", "on")]);
     let started = browser.post(path, &typed).await;
     assert_eq!((started.status, started.header("location")), (303, Some(&*format!("/projects/p0/sessions/{ID}"))));
     let said = told.said.lock().unwrap().pop().unwrap();
-    assert_eq!(said, r#"start local "one\ntwo" builder None ["src/a.rs", "docs"] Some("step s Some(\"main\") true")"#);
+    assert_eq!(said, r#"start local "one\ntwo" builder None [] Some("step s Some(\"main\") true")"#);
+    let with_files = |more: &[(&str, &str)]| {
+        let fields = [("goal", "x"), ("profile", "all"), ("files", " src/a.rs \r\n\r\ndocs")];
+        form(&fields.iter().chain(more).copied().collect::<Vec<_>>())
+    };
+    let both = browser.post(path, &with_files(&[("kind", "step"), ("id", "s")])).await;
+    assert!(both.status == 400 && both.body.contains("id=\"files-error\""), "{both:?}");
+    assert_eq!(browser.post(path, &with_files(&[])).await.status, 303);
+    let said = told.said.lock().unwrap().pop().unwrap();
+    assert_eq!(said, r#"start local "x" all None ["src/a.rs", "docs"] None"#);
 }
 
 #[tokio::test]

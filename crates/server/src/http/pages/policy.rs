@@ -209,7 +209,10 @@ async fn verdict(membership: &Membership, tried: &Tried) -> Result<Result<RuleLi
         None => RuleLine {
             decide,
             class,
-            text: verdict.rule.map_or_else(|| "by what the tool can do".to_owned(), |rule| visible_line(&rule)),
+            text: verdict.rule.map_or_else(
+                || "no rule names it; what the tool can do decides".to_owned(),
+                |rule| visible_line(&rule),
+            ),
             why: begun_large(&visible_line(&verdict.why)),
         },
     }))

@@ -226,8 +226,12 @@ impl NewObject<'_> {
 
     fn fields_of_removal(&self) -> Vec<Field> {
         if self.kind == "edge-removal" {
+            let edges = match self.edges() {
+                none if none.is_empty() => vec![(String::new(), "There is no edge.".to_owned())],
+                edges => edges,
+            };
             return vec![
-                Field::new("edge", "Edge", Shape::Choice(self.edges()))
+                Field::new("edge", "Edge", Shape::Choice(edges))
                     .hint("A step that leads nowhere without it becomes an end of the workflow."),
             ];
         }
@@ -622,7 +626,7 @@ fn named(edge: &Edge) -> Value {
 }
 
 fn id_field(label: &'static str) -> Field {
-    Field::new("id", label, Shape::Line).hint("Small letters, digits and hyphens, such as check-claims.")
+    Field::new("id", label, Shape::Line).hint("Letters, digits and - . _ only, such as check-claims.")
 }
 
 fn goal_field(label: &'static str) -> Field {
@@ -635,7 +639,7 @@ fn instructions_field() -> Field {
 
 /// What becomes of an edge between the two steps that a new one is put between.
 fn direct_field() -> Field {
-    let ways = [("", "Remove that edge: the new step comes between"), (STAYS, "Keep that edge beside the new step")];
+    let ways = [("", "Remove that edge: the new step comes between"), (STAYS, "Keep that direct way, too")];
     let ways = ways.map(|(value, says)| (value.to_owned(), says.to_owned()));
     Field::new("direct", "If an edge already leads from the step before to a step after", Shape::Choice(ways.into()))
 }

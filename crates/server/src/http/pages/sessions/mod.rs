@@ -124,9 +124,13 @@ impl State {
                 ("bad", "interrupted", "Nobody runs it: its host has ended. It can go on.")
             }
             (SessionState::Paused, false) => ("", "paused", "It waits for a person to resume it."),
-            (SessionState::Limited, false) => ("", "stopped by a limit", "Resumed, it has as much again."),
+            (SessionState::Limited, false) => {
+                ("", "stopped by a limit", "It has used up what it was given. Resumed, it has as much again.")
+            }
             (SessionState::Failed, false) => ("bad", "failed", "It could not go on. It can be resumed."),
-            (SessionState::Done, false) => ("good", "done", "It has given its answer. It goes on with a message."),
+            (SessionState::Done, false) => {
+                ("good", "done", "The agent has given its answer. Send a message, and it goes on.")
+            }
         };
         Self { class, word, code: row.code.as_deref().map(name).unwrap_or_default(), sentence, why }
     }

@@ -47,7 +47,7 @@ fn fields(membership: &Membership, models: &[ModelLine]) -> Vec<Field> {
         Field::new("goal", "Goal", Shape::Text(5)).hint("What the agent is to do, in your words."),
         Field::new("profile", "Profile", Shape::Choice(profiles)).hint("Which tools it has, and what it may do."),
         Field::new("persona", "Persona", Shape::Line)
-            .hint("Who works, as commits and comments name them. Leave it empty for the usual name."),
+            .hint("The name that commits and comments of the agent have. Leave it empty for the usual one."),
         Field::new("model", "Model", Shape::Offered(offers_of(models)))
             .hint("One that the operator of this server has configured. Leave it empty for the usual one.")
             .value(usual_of(models)),
@@ -57,7 +57,7 @@ fn fields(membership: &Membership, models: &[ModelLine]) -> Vec<Field> {
         Field::new("kind", "Target in the workflow package", choice(Some("none: work in the workspace"), TARGETS)),
         Field::new("id", "Id of the target", Shape::Line).hint("Such as step-03; for an asset, its path."),
         Field::new("workflow", "Workflow of the target", Shape::Line)
-            .hint("Where it does not follow from the id of the target."),
+            .hint("Only for a step of which several workflows have one of this id."),
         Field::new("create", "The target does not exist yet: create it", Shape::Check),
     ]
 }
@@ -191,6 +191,9 @@ fn run(form: &BTreeMap<String, String>, fields: &mut [Field], membership: &Membe
             is_new: form.get("create").is_some_and(|value| value == "on"),
         }
     });
+    if target.is_some() && typed("files").is_some() {
+        wrong("files", "A session on the workflow package has no files: leave this empty, or choose no target.");
+    }
     if target.is_none() && typed("id").is_some() {
         wrong("kind", "Say what the target is, or leave its id empty.");
     }
