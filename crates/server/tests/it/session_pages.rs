@@ -369,9 +369,13 @@ async fn an_ask_says_how_its_session_has_stopped_and_goes_only_with_one_that_was
             assert!(at_work.contains(&format!("href=\"/asks/p0/{ask}\">Answer {ask}</a>")), "{at_work}");
             let list = browser.get("/projects/p0/sessions").await.body;
             assert!(list.contains("waiting for an answer</span>"), "{list}");
+            let other = format!("as_1{number:015}");
+            session(&rig, &other, "works", &[], SessionState::Paused).await;
+            let at_work = house.store.sessions().hold(house.project.id, &other).await.unwrap();
             let waiting = "/projects/p0/sessions?state=waiting";
             let shown = browser.get(waiting).await.body;
             assert!(shown.matches("class=\"badge").count() == 1 && shown.contains(&id), "{shown}");
+            at_work.release(SessionState::Done, None).await.unwrap();
             held.release(state, None).await.unwrap();
             assert!(browser.get(waiting).await.body.contains("There is no session in this state."));
             let page = browser.get(&format!("/asks/p0/{ask}")).await.body;
