@@ -633,7 +633,7 @@ impl Gate {
         self.state.config.redactor.redact(text);
     }
 
-    /// What somebody who may not answer is shown of an ask.
+    /// An ask for a person who may not answer it: secrets are masked.
     pub fn for_lookers(&self, shown: &Shown) -> Shown {
         shown.for_lookers(&self.state.config.redactor)
     }

@@ -163,8 +163,8 @@ impl Shown {
         pages
     }
 
-    /// What somebody who may not answer is shown: in no text of it stands what looks like a secret. A review shows its text as it is to
-    /// who answers, for that text is what is agreed to.
+    /// The ask for a person who may not answer: secrets are masked in all of its texts. A person who answers a review sees its text
+    /// unmasked, because that text is what they agree to.
     #[must_use]
     pub fn for_lookers(&self, secrets: &Redactor) -> Self {
         let mut shown = Self { unmasked: String::new(), ..self.clone() };

@@ -162,7 +162,7 @@ impl ProjectPackage {
     }
 }
 
-/// The package without and with all drafts of a session: what may be taken is at hand.
+/// The package without drafts, and the package with all drafts of a session.
 struct View {
     part: Part,
     /// What is missing without drafts.

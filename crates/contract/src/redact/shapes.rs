@@ -134,7 +134,7 @@ pub(super) const BEHIND: &[(&str, &str)] = &[
         "hooks.slack.com/",
         r"(hooks\.slack\.com/(?:services|workflows|triggers)/(?:[TABE][A-Z0-9]+/)*)[A-Za-z0-9+/_-]{16,}",
     ),
-    // Our own links that sign somebody in. A port stands before the path.
+    // Our own links that sign somebody in. The character before the path may be a digit of a port.
     ("/login/", r"(/login/)[a-f0-9]{32,}"),
     ("/api/webhooks/", r"(discord(?:app)?\.com/api/webhooks/[0-9]+/)[A-Za-z0-9_-]{30,}"),
     (".webhook.office.com/", r"(\.webhook\.office\.com/webhookb2/)[A-Za-z0-9@/-]{40,}"),

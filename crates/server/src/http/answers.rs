@@ -105,7 +105,7 @@ struct AskOutcome {
 }
 
 impl AskInfo {
-    /// Of what the caller is shown. `digest`: of all of it.
+    /// `shown`: the ask as the caller may see it. `digest`: the hash of the ask without masks.
     pub(crate) fn of(ask: Ask, shown: Shown, digest: String) -> Self {
         Self {
             id: ask_id(ask.number),

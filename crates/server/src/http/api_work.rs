@@ -421,7 +421,7 @@ async fn workflows(asked: Asked) -> Result<Reply, ToolError> {
     masked(&asked, &work(&asked)?.workflows(by(&asked)).await?)
 }
 
-/// An answer in which nothing that looks like a secret stands, in a name or in a message either.
+/// An answer in which secrets are masked everywhere, also in names and messages.
 fn masked(asked: &Asked, told: &impl Serialize) -> Result<Reply, ToolError> {
     let mut told = serde_json::to_value(told).map_err(ToolError::internal)?;
     asked.principal.project.gate.redact(&mut told);

@@ -36,7 +36,7 @@ const DAY_SECONDS: u64 = 24 * 3600;
 /// Said to somebody who gives access and has signed in long ago.
 const STALE: &str = "You give access to others, and you signed in a while ago";
 
-/// What a member can be made by a form; the last one ends it.
+/// The values of the field `role`. `none` ends a membership.
 const ROLES: [&str; 4] = ["viewer", "editor", "owner", "none"];
 
 #[derive(Template)]
@@ -71,7 +71,7 @@ impl AccessPage<'_> {
         self.wrong.get(name).map(String::as_str)
     }
 
-    /// Whether what was refused was a token: then its form is open.
+    /// Whether the refused form was the one that makes a token. That form is then shown open.
     fn is_token(&self) -> bool {
         !self.typed.is_empty() && !self.typed.contains_key("member")
     }

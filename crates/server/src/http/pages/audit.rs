@@ -323,7 +323,7 @@ async fn names(membership: &Membership) -> Result<Names, ToolError> {
     Ok(members.into_iter().map(|member| (member.id, member.name)).collect())
 }
 
-/// The session whose id begins as was typed; of other clients' sessions, and of several, the text itself.
+/// The id of the one session whose id begins with the typed text. Where none or several do, the typed text itself.
 async fn meant(membership: &Membership, typed: Option<String>) -> Option<String> {
     let project = &membership.project;
     let typed = typed?;

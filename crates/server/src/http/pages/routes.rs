@@ -30,7 +30,7 @@ use crate::http::oauth::{CALLBACK, Oauth};
 use crate::http::visitors::Visitors;
 use crate::http::{HttpLimits, Metrics, OpenProject, Projects, Serving, envelope};
 
-/// A page without what looks like a secret, wherever it stands in it: for people who only look, and so send none of it back.
+/// Masks secrets in a whole page. Only for viewers: no form of theirs would send a masked text back.
 async fn masked(answer: Response<Body>, project: &OpenProject) -> Result<Response<Body>, ToolError> {
     let kind = answer.headers().get(header::CONTENT_TYPE);
     if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {

@@ -23,7 +23,7 @@ pub(crate) struct Visitor<'a> {
     pub(crate) terminals: Terminals,
     /// What this person has just done by a form; empty for nothing.
     pub(super) done: &'static str,
-    /// A project of the page that the person may only look at, and in which they answer nothing.
+    /// The first project of the page in which the person is a viewer who may not answer.
     pub(super) looks_at: &'a OnceLock<Arc<OpenProject>>,
 }
 

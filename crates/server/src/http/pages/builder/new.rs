@@ -364,7 +364,7 @@ impl NewObject<'_> {
         }
     }
 
-    /// The fields whose values cannot be, and why. An empty field is none of them, where it only is missing.
+    /// The fields with values that cannot be taken, and why. Fields that are only empty are not listed here.
     fn wrong(&self, form: &BTreeMap<String, String>) -> Vec<(&'static str, &'static str)> {
         let typed = |name: &str| form.get(name).map(|text| text.trim()).unwrap_or_default();
         let no_id = "An id has letters, digits and - . _ only, and begins with a letter or a digit.";
