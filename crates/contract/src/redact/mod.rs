@@ -167,9 +167,8 @@ impl Redactor {
                 found.extend(shape.captures_iter(text).filter_map(behind));
             }
             for shape in &shapes.with_digits {
-                found.extend(
-                    shape.captures_iter(text).filter_map(behind).filter(|token| has_digits(&text[token.clone()])),
-                );
+                found
+                    .extend(shape.captures_iter(text).filter_map(behind).filter(|token| is_made(&text[token.clone()])));
             }
         }
         if self.names.is_in(text) {
@@ -178,7 +177,7 @@ impl Redactor {
                 found.extend(shape.captures_iter(text).filter_map(behind));
             }
             let sent = shapes.authorization.captures_iter(text).filter_map(behind);
-            found.extend(sent.filter(|token| has_digits(&text[token.clone()])));
+            found.extend(sent.filter(|token| is_made(&text[token.clone()])));
             for value in shapes.long_named.captures_iter(text) {
                 let (Some(name), Some(value)) = (value.get(1), value.get(2)) else { continue };
                 if is_named(name.as_str()) && is_random(value.as_str()) {
@@ -371,8 +370,9 @@ fn passwords_in_addresses(text: &str) -> impl Iterator<Item = Range<usize>> {
 /// Fewer are in names with a version, such as `sk-learn-pipeline-v2`.
 const DIGITS_MIN: usize = 3;
 
-fn has_digits(text: &str) -> bool {
-    text.bytes().filter(u8::is_ascii_digit).count() >= DIGITS_MIN
+/// Whether a value was made, and is no name of several words.
+fn is_made(text: &str) -> bool {
+    text.bytes().filter(u8::is_ascii_digit).count() >= DIGITS_MIN || is_random(text)
 }
 
 /// How often the mark stands in a text.

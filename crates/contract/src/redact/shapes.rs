@@ -136,6 +136,8 @@ pub(super) const BEHIND: &[(&str, &str)] = &[
     ),
     // Our own links that sign somebody in. The character before the path may be a digit of a port.
     ("/login/", r"(/login/)[a-f0-9]{32,}"),
+    // The cookie of somebody who is signed in to the workbench.
+    ("toolhost", r"(toolhost(?:-[0-9]+)?=)[a-f0-9]{64}"),
     ("/api/webhooks/", r"(discord(?:app)?\.com/api/webhooks/[0-9]+/)[A-Za-z0-9_-]{30,}"),
     (".webhook.office.com/", r"(\.webhook\.office\.com/webhookb2/)[A-Za-z0-9@/-]{40,}"),
     ("AccountKey=", r"(AccountKey=)[A-Za-z0-9+/]{40,}={0,2}"),
@@ -290,16 +292,23 @@ pub(super) fn is_named(name: &str) -> bool {
     is_said && !is_about && NAMED_OTHERWISE.iter().all(|other| !word.contains(other))
 }
 
-/// Whether a word was made by chance, as keys and tokens are: it has no place of a file, and letters and digits take turns.
+/// Whether a word was made by chance, as keys and tokens are: it has no place of a file, and letters and digits take turns, or it has a
+/// digit and every second character is of another kind than the one before it. In names of several words, such as `UserTokenStore1`,
+/// large and small letters take turns less often.
 pub(super) fn is_random(word: &str) -> bool {
     let is_text = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=_~.-".contains(byte);
-    let kinds = |byte: &u8| (byte.is_ascii_alphabetic(), byte.is_ascii_digit());
-    let is_turn = |pair: &[u8]| {
-        let ((letter, digit), (next_letter, next_digit)) = (kinds(&pair[0]), kinds(&pair[1]));
-        (letter && next_digit) || (digit && next_letter)
+    let kind = |byte: &u8| match byte {
+        b'0'..=b'9' => Some('0'),
+        b'A'..=b'Z' => Some('A'),
+        b'a'..=b'z' => Some('a'),
+        _ => None,
     };
+    let pairs = || word.as_bytes().windows(2).filter_map(|pair| Some((kind(&pair[0])?, kind(&pair[1])?)));
+    let turns = pairs().filter(|(one, other)| (*one == '0') != (*other == '0')).count();
+    let changes = pairs().filter(|(one, other)| one != other).count();
+    let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
     word.len() >= RANDOM_CHARS_MIN
         && !word.starts_with(['/', '.', '~'])
         && word.as_bytes().iter().all(is_text)
-        && word.as_bytes().windows(2).filter(|pair| is_turn(pair)).count() >= TURNS_MIN
+        && (turns >= TURNS_MIN || (has_digit && 2 * changes >= word.len()))
 }

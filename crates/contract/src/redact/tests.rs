@@ -14,6 +14,25 @@ fn check(text: &str, expected: &str) {
 }
 
 #[test]
+fn values_made_by_chance_are_told_from_names() {
+    for value in ["Zk3uPq81LmNs02Xb", "DP6hrWBhQxZkLmNoPqRsTuVwXyAzH", "aB3dEfGhIjKlMnOpQr"] {
+        assert!(shapes::is_random(value), "{value}");
+    }
+    for name in ["UserAccessTokenProvider1", "mySecretKeyName1", "get_token_from_store_2", "src/auth/Token2Store.rs"] {
+        assert!(!shapes::is_random(name), "{name}");
+    }
+    check("Authorization: Bearer DP6hrWBhQxZkLmNoPqRsTuVwXyAzH", "Authorization: Bearer [redacted]");
+}
+
+#[test]
+fn the_cookie_of_a_login_is_a_secret() {
+    let secret = "0123456789abcdef".repeat(4);
+    for name in ["toolhost-7420", "__Host-toolhost"] {
+        check(&format!("{name}={secret}; theme=dark"), &format!("{name}=[redacted]; theme=dark"));
+    }
+}
+
+#[test]
 fn a_link_that_signs_somebody_in_is_a_secret_behind_any_host() {
     let secret = "0123456789abcdef".repeat(4);
     for before in ["http://127.0.0.1:7420", "https://toolhost.example", "see "] {
