@@ -14,7 +14,7 @@ pub const ITEMS_MAX: usize = 8;
 /// Characters of one text.
 pub const TEXT_CHARS_MAX: usize = 200;
 /// Where the front matter of a workflow says whom it is for.
-const FIELD: &str = "domain_profile";
+pub(crate) const FIELD: &str = "domain_profile";
 /// The lists of a profile.
 const LISTS: [&str; 4] = ["target_users", "core_pain_points", "expected_outcomes", "quality_style"];
 

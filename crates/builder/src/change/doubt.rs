@@ -8,6 +8,7 @@ use toolhost_contract::{Redactor, nearest};
 use super::rename::wanted;
 use super::{ChangeSet, Rename};
 use crate::assets;
+use crate::domain;
 use crate::files::folder_of;
 use crate::finding::{Finding, quoted, token};
 use crate::package::{Edge, MANIFEST, Package, Workflow};
@@ -198,8 +199,9 @@ fn fields(before: Option<&Workflow>, after: &Workflow, findings: &mut Vec<Findin
     let Some(front) = after.document.as_ref().and_then(|document| document.front().as_object()) else { return };
     let former = before.and_then(|before| before.document.as_ref()).map(|document| document.front());
     let schema = WORKFLOW_FRONT_MATTER.value();
-    let known: Vec<&str> =
-        schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+    let fields = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    // Our own is read, too: it says whom the package is for.
+    let known: Vec<&str> = fields.chain([domain::FIELD]).collect();
     for name in front.keys().filter(|name| !known.contains(&name.as_str())) {
         if former.is_some_and(|former| former.get(name).is_some()) {
             continue;

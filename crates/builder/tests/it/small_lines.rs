@@ -158,6 +158,10 @@ fn a_condition_changed_in_words_alone_and_a_field_that_is_none_are_doubted() {
         Vec::<String>::new()
     );
     assert_eq!(codes(json!({ "frontMatter": { "projectname": "Tea" } })), ["FRONT_MATTER_FIELD_UNKNOWN"]);
+    let profile = json!({
+        "industry_domain": "Tea", "target_users": ["a"], "core_pain_points": ["b"], "expected_outcomes": ["c"], "quality_style": ["d"],
+    });
+    assert_eq!(codes(json!({ "frontMatter": { "domain_profile": profile } })), Vec::<String>::new());
     assert_eq!(codes(json!({ "frontMatter": { "extra": "was there", "project_name": "Tea" } })), Vec::<String>::new());
 }
 
