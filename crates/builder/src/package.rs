@@ -247,19 +247,23 @@ impl Package {
     /// Looks at files. Never fails: what cannot be understood is what [`crate::validate`] tells. Files that operating systems
     /// leave in folders, such as `.DS_Store`, and a `.git` are no part of a package and are left out.
     #[must_use]
-    pub fn read(mut files: Files) -> Self {
+    pub fn read(files: Files) -> Self {
+        Self::whole(files, None)
+    }
+
+    fn whole(mut files: Files, known: Option<Known<'_>>) -> Self {
         files.retain(|path, _| !is_left_over(path));
         let mut problems = Vec::new();
         let manifest = read_json(&files, MANIFEST, &mut problems);
         let places = places_of(manifest.as_ref());
-        Self::with(manifest, files, places, None, problems)
+        Self::with(manifest, files, (places, None), problems, known)
     }
 
     /// Looks at a part of a package: some of its files, which need not hold the manifest. `head` is the manifest as far
     /// as it does not list workflows.
     #[must_use]
     pub fn part(head: Value, files: Files, places: Vec<Place>, elsewhere: Elsewhere) -> Self {
-        Self::with(Some(head), files, places, Some(elsewhere), Vec::new())
+        Self::with(Some(head), files, (places, Some(elsewhere)), Vec::new(), None)
     }
 
     /// The same with other files. Where the manifest is at hand and changes, workflows that it no longer lists are gone,
@@ -286,8 +290,9 @@ impl Package {
             }
         }
         let mut problems = Vec::new();
+        let known = Some(Known::of(self, edits));
         if !self.is_part() {
-            return Self::read(files);
+            return Self::whole(files, known);
         }
         let mut manifest = self.manifest.clone();
         let mut at_hand: Vec<Place> = self.workflows.iter().map(Workflow::place).collect();
@@ -302,21 +307,21 @@ impl Package {
                 .filter(|place| read.contains(place.id.as_str()) || !before.contains(&place.id))
                 .collect();
         }
-        Self::with(manifest, files, at_hand, Some(elsewhere), problems)
+        Self::with(manifest, files, (at_hand, Some(elsewhere)), problems, known)
     }
 
     fn with(
         manifest: Option<Value>,
         files: Files,
-        places: Vec<Place>,
-        elsewhere: Option<Elsewhere>,
+        (places, elsewhere): (Vec<Place>, Option<Elsewhere>),
         mut problems: Vec<Finding>,
+        known: Option<Known<'_>>,
     ) -> Self {
         let entry = |name| text_at(manifest.as_ref()?, &["entry", name]);
         let agents_path = entry("agents");
         let agents_json = agents_path.as_deref().and_then(|path| read_json(&files, path, &mut problems));
         let agents = items(agents_json.as_ref(), "agents").filter_map(agent).collect();
-        let mut reader = Reader { files: &files, problems: &mut problems, graphs: BTreeSet::new() };
+        let mut reader = Reader { files: &files, problems: &mut problems, graphs: BTreeSet::new(), known };
         let workflows = places.into_iter().map(|place| reader.workflow(place)).collect();
         let is_part = elsewhere.is_some();
         let elsewhere = elsewhere.unwrap_or_default();
@@ -541,15 +546,53 @@ pub fn step_paths(graph_path: &str, graph: Option<&[u8]>) -> Vec<String> {
     nodes.filter_map(|node| node.path).collect()
 }
 
+/// What was read of the files of a package before some of them were changed.
+struct Known<'a> {
+    edits: &'a Edits,
+    workflows: BTreeMap<&'a str, &'a Workflow>,
+    /// Of steps, by path.
+    documents: BTreeMap<&'a str, &'a Arc<Document>>,
+    /// Files that could not be understood: what is wrong with them is told anew.
+    wrong: BTreeSet<&'a str>,
+}
+
+impl<'a> Known<'a> {
+    fn of(package: &'a Package, edits: &'a Edits) -> Self {
+        let steps = package.workflows.iter().flat_map(|workflow| &workflow.steps);
+        let is_same = |path: &str| !edits.contains_key(path);
+        let documents = steps.filter_map(|step| Some((step.path.as_str(), step.document.as_ref()?)));
+        Self {
+            edits,
+            workflows: package.workflows.iter().map(|workflow| (workflow.id.as_str(), workflow)).collect(),
+            documents: documents.filter(|(path, _)| is_same(path)).collect(),
+            wrong: package.problems.iter().map(|problem| problem.file.as_str()).collect(),
+        }
+    }
+
+    /// The workflow at this place, if none of its files is changed or wrong.
+    fn workflow(&self, place: &Place) -> Option<&'a Workflow> {
+        let is_same = |path: &str| !self.edits.contains_key(path) && !self.wrong.contains(path);
+        let found = *self.workflows.get(place.id.as_str())?;
+        let mut steps = found.nodes.iter().filter_map(|node| node.path.as_deref());
+        let is_there = found.place() == *place;
+        (is_there && is_same(&found.path) && is_same(&found.graph_path) && steps.all(is_same)).then_some(found)
+    }
+}
+
 struct Reader<'a> {
     files: &'a Files,
     problems: &'a mut Vec<Finding>,
     /// Paths already parsed, so that a file two workflows share is told about once.
     graphs: BTreeSet<String>,
+    known: Option<Known<'a>>,
 }
 
 impl Reader<'_> {
     fn workflow(&mut self, place: Place) -> Workflow {
+        if let Some(known) = self.known.as_ref().and_then(|known| known.workflow(&place)) {
+            self.graphs.insert(place.graph_path);
+            return known.clone();
+        }
         let Place { id, pointer, path, graph_path, about } = place;
         let document = self.document(&path);
         let graph = if self.graphs.insert(graph_path.clone()) {
@@ -573,7 +616,8 @@ impl Reader<'_> {
             let document = match read.get(path) {
                 Some(document) => document.clone(),
                 None => {
-                    let document = self.document(path).map(Arc::new);
+                    let known = self.known.as_ref().and_then(|known| known.documents.get(path).copied().cloned());
+                    let document = known.or_else(|| self.document(path).map(Arc::new));
                     read.insert(path, document.clone());
                     document
                 }

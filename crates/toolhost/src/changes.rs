@@ -108,6 +108,46 @@ impl<'a> Changes<'a> {
         self.read("change show", arguments, async |shelf: &ProjectPackage| shelf.preview_of(&wish).await).await
     }
 
+    /// As [`Changes::preview_with`], for who has looked before: with the mark of what was looked at, and `None` where that is still
+    /// `known`.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn preview_since(
+        &self,
+        id: &str,
+        options: &ApplyOptions,
+        known: Option<&str>,
+    ) -> Result<(String, Option<Preview>)> {
+        let wish = Apply { number: number(id)?, operations: options.operations.clone(), ..Apply::default() };
+        let arguments = json!({ "changeSetId": set_id(id)?, "operations": options.operations });
+        self.read("change show", arguments, async |shelf: &ProjectPackage| {
+            let mark = shelf.mark().await?;
+            let preview = if known == Some(&*mark) { None } else { Some(shelf.preview_of(&wish).await?) };
+            Ok((mark, preview))
+        })
+        .await
+    }
+
+    /// As [`Changes::list`], for who has looked before: with the mark of what was looked at, and `None` where that is still `known`.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn list_since(
+        &self,
+        session: Option<&str>,
+        open_only: bool,
+        known: Option<&str>,
+    ) -> Result<(String, Option<Vec<ChangeSetLine>>)> {
+        let arguments = json!({ "sessionId": session });
+        self.read("change list", arguments, async |shelf: &ProjectPackage| {
+            let mark = shelf.mark().await?;
+            let list = if known == Some(&*mark) { None } else { Some(shelf.change_sets(session, open_only).await?) };
+            Ok((mark, list))
+        })
+        .await
+    }
+
     /// The change sets, the newest first: of one session if it is named; with `open_only`, those that may still be applied.
     ///
     /// # Errors

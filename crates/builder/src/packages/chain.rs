@@ -265,6 +265,10 @@ impl Links<'_> {
     /// when it wrote this one.
     fn take_opposed(&mut self, base: &Package, both: [&Package; 2], known: &BTreeSet<(Object, Object)>) {
         let earlier: Vec<&Draft> = self.others.iter().filter(|draft| draft.set < self.own).collect();
+        if earlier.iter().copied().chain(self.chosen).all(|draft| draft.wanted.is_some()) {
+            // Nothing is deleted, so nothing opposes another.
+            return;
+        }
         let view = last_of_each(earlier.iter().copied().chain(self.chosen).cloned().collect());
         let Ok((view, _)) = merged(base, &view) else { return };
         let view: Vec<_> = view.into_iter().map(|draft| (draft.object, draft.wanted)).collect();

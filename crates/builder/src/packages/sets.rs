@@ -74,6 +74,9 @@ pub struct ChangeSetLine {
     /// The rejected set that a blocked one was made on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made_on_rejected: Option<String>,
+    /// Of a rejected one: the id of the call that rejected it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejected_by_call: Option<String>,
     pub objects: Vec<String>,
     /// Milliseconds since 1970.
     pub created_at_ms: i64,
@@ -223,7 +226,7 @@ impl ProjectPackage {
     pub async fn change_sets(&self, session: Option<&str>, open_only: bool) -> Result<Vec<ChangeSetLine>> {
         let mut tx = self.db.snapshot().await?;
         let text =
-            "SELECT number, overlay, session_id, by_name, state, created_at_ms, blocked_by FROM change_set
+            "SELECT number, overlay, session_id, by_name, state, created_at_ms, blocked_by, discarded_by FROM change_set
              WHERE project_id = $1 AND ($2 = '' OR session_id = $2) AND ($3 = 0 OR state IN ('staged', 'validated', 'blocked'))
              ORDER BY number DESC LIMIT $4";
         let query = sql(text).bind(self.who.project_id).bind(session.unwrap_or_default());
@@ -267,6 +270,25 @@ impl ProjectPackage {
         Ok(objects)
     }
 
+    /// A mark of all that a list or a preview of change sets is made of: the package, and the sets as they stand. Whoever has looked
+    /// at them with the same mark sees the same.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn mark(&self) -> Result<String> {
+        // Whatever is written to a set or its operations writes the time to the set, or changes its state, or the package with it.
+        let text = "SELECT COALESCE((SELECT moment FROM package WHERE project_id = $1), 0) AS moment,
+                 COUNT(*) AS sets, COALESCE(MAX(number), 0) AS last,
+                 CAST(COALESCE(SUM(updated_at_ms), 0) AS BIGINT) AS written,
+                 CAST(COALESCE(SUM(CASE state WHEN 'staged' THEN number WHEN 'validated' THEN 2 * number ELSE 0 END), 0) AS BIGINT)
+                     AS open
+             FROM change_set WHERE project_id = $1";
+        let row = sql(text).bind(self.who.project_id).one(&mut self.db.snapshot().await?).await?;
+        let number = |column| -> Result<i64> { Ok(row.get(column)?) };
+        let (moment, sets, last) = (number("moment")?, number("sets")?, number("last")?);
+        Ok(format!("{moment}/{sets}/{last}/{}/{}", number("written")?, number("open")?))
+    }
+
     /// A change set and what an apply would say and change of the package as it is now; of one that was applied, what it did.
     pub async fn preview(&self, number: i64) -> Result<Preview> {
         self.preview_of(&Apply { number, ..Apply::default() }).await
@@ -280,7 +302,7 @@ impl ProjectPackage {
         let number = wish.number;
         let mut tx = self.db.snapshot().await?;
         let text =
-            "SELECT number, session_id, by_name, state, created_at_ms, blocked_by, report, applied_with FROM change_set
+            "SELECT number, session_id, by_name, state, created_at_ms, blocked_by, discarded_by, report, applied_with FROM change_set
              WHERE project_id = $1 AND number = $2";
         let row = sql(text).bind(self.who.project_id).bind(number).optional(&mut tx).await?;
         let row = row.ok_or_else(|| no_set(number))?;
@@ -549,6 +571,7 @@ fn line(row: &Row, objects: Vec<String>) -> Result<ChangeSetLine> {
         status: row.get("state")?,
         based_on: Vec::new(),
         made_on_rejected: row.get::<Option<i64>>("blocked_by")?.map(set_id),
+        rejected_by_call: row.get("discarded_by")?,
         objects,
         created_at_ms: row.get("created_at_ms")?,
     })

@@ -59,7 +59,7 @@ impl ProjectPackage {
              WHERE project_id = $1 AND set_number = $2 AND position = $3";
         sql(text).bind(project).bind(draft.set).bind(draft.position).bind(base).bind(wanted).run(tx).await?;
         let text = "UPDATE change_set SET state = 'staged', updated_at_ms = $3
-             WHERE project_id = $1 AND number = $2 AND state = 'validated'";
+             WHERE project_id = $1 AND number = $2 AND state IN ('staged', 'validated')";
         sql(text).bind(project).bind(draft.set).bind(self.clock.unix_ms()).run(tx).await?;
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! it is first needed, and closed when nobody has used it for a while.
 
 pub(crate) mod deploys;
+mod looked_at;
 mod webhooks;
 mod work;
 

@@ -31,6 +31,7 @@ use toolhost_server::http::{
 use toolhost_store::{Changes, Quota, Role};
 
 use super::deploys::ProjectDeploys;
+use super::looked_at::{Look, LookedAt};
 use super::webhooks::OwnersWebhooks;
 use crate::model::{self, ModelSettings};
 use crate::tokens;
@@ -64,6 +65,8 @@ pub(super) struct ProjectWork {
     tasks: TaskTracker,
     /// Held while a package is compared and replaced.
     importing: tokio::sync::Mutex<()>,
+    /// Lists and previews of change sets as they were looked at last.
+    looked_at: LookedAt,
     /// The package as it was read last, unless it is large.
     package: Mutex<Option<Arc<WholePackage>>>,
 }
@@ -79,6 +82,7 @@ impl ProjectWork {
             runs: Arc::default(),
             tasks: TaskTracker::new(),
             importing: tokio::sync::Mutex::default(),
+            looked_at: LookedAt::default(),
             package: Mutex::default(),
         }
     }
@@ -375,15 +379,32 @@ impl Work for ProjectWork {
     }
 
     fn changes<'a>(&'a self, by: By<'a>, session: Option<&'a str>, open_only: bool) -> Done<'a, Vec<ChangeSetLine>> {
-        Box::pin(async move { Ok(self.host_of(by).await?.changes().list(session, open_only).await?) })
+        Box::pin(async move {
+            let key = Look::List(session.map(str::to_owned), open_only);
+            let known: Option<(String, Arc<Vec<ChangeSetLine>>)> = self.looked_at.known(&key);
+            let mark = known.as_ref().map(|(mark, _)| &**mark);
+            let (mark, list) = self.host_of(by).await?.changes().list_since(session, open_only, mark).await?;
+            Ok(match (list, known) {
+                (None, Some((_, known))) => (*known).clone(),
+                (list, _) => self.looked_at.keep(key, mark, list.unwrap_or_default()),
+            })
+        })
     }
 
     fn preview<'a>(&'a self, by: By<'a>, id: &'a str, operations: Option<Vec<i64>>) -> Done<'a, ChangePreview> {
         Box::pin(async move {
+            let key = Look::Preview(id.to_owned(), operations.clone());
             let options = toolhost::ApplyOptions { operations, confirm_deletes: Vec::new() };
-            let preview = self.host_of(by).await?.changes().preview_with(id, &options).await?;
-            let Preview { line, body, report, conflicts, diff } = preview;
-            Ok(ChangePreview { change_set: line, body, report, conflicts, diff })
+            let known: Option<(String, Arc<ChangePreview>)> = self.looked_at.known(&key);
+            let mark = known.as_ref().map(|(mark, _)| &**mark);
+            let (mark, preview) = self.host_of(by).await?.changes().preview_since(id, &options, mark).await?;
+            Ok(match (preview, known) {
+                (Some(Preview { line, body, report, conflicts, diff }), _) => {
+                    self.looked_at.keep(key, mark, ChangePreview { change_set: line, body, report, conflicts, diff })
+                }
+                (None, Some((_, known))) => (*known).clone(),
+                (None, None) => return Err(ToolError::internal("a preview that nobody has looked at is not known")),
+            })
         })
     }
 

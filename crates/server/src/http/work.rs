@@ -59,7 +59,7 @@ pub struct PackageFindings {
 }
 
 /// A change set, and what an apply would say and change.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangePreview {
     pub change_set: ChangeSetLine,

@@ -173,7 +173,8 @@ async fn a_clash_is_shown_with_its_three_sides_and_cannot_be_applied() {
     let forced = browser.post(&path, &form(&[("decision", "apply"), ("digest", &hidden(&body, "digest"))])).await;
     assert_eq!(forced.status, 409, "{forced:?}");
     assert_eq!(browser.post(&path, "decision=discard").await.status, 303);
-    assert!(shown(&browser, &path).await.contains("given up"));
+    let given_up = shown(&browser, &path).await;
+    assert!(given_up.contains("<dt>Given up</dt>") && given_up.contains("local (workbench)</a>"), "{given_up}");
     assert!(shown(&browser, &format!("{CHANGES}?state=rejected")).await.contains(&mine));
 }
 

@@ -264,7 +264,7 @@ async fn asked(arguments: serde_json::Value) -> (Rig, String, String) {
 }
 
 /// The digest that stands in the form of a page.
-fn digest(page: &HttpReply) -> String {
+pub(crate) fn digest(page: &HttpReply) -> String {
     let at = page.body.split("name=\"digest\" value=\"").nth(1).unwrap_or_else(|| unreachable!("{}", page.body));
     at.split('"').next().unwrap().to_owned()
 }
@@ -299,6 +299,8 @@ async fn a_person_sees_the_whole_effect_and_allows_it() {
     assert!(rig.houses[0].workspace.root().join("asked.txt").exists());
     let page = browser.get(&path).await;
     assert!(page.body.contains("local said: allow. The call has succeeded."), "{}", page.body);
+    let did = page.body.split("href=\"").find(|rest| rest.contains(">What the call did<")).unwrap().split('"').next();
+    assert_eq!(browser.get(did.unwrap()).await.status, 200);
     assert!(!page.body.contains("name=\"decision\""), "it can be answered no more: {}", page.body);
     let inbox = browser.get("/").await;
     assert!(inbox.body.contains("Nobody waits for you.") && inbox.body.contains("allow, by local"), "{}", inbox.body);

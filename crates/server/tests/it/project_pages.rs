@@ -78,6 +78,7 @@ async fn the_audit_shows_what_was_done_the_newest_first_and_page_by_page() {
     let reads = browser.get("/projects/p0/audit?tool=file_read").await.body;
     assert!(reads.contains("missing.txt") && !reads.contains("f59.txt"), "{reads}");
     let mine = browser.get(&format!("/projects/p0/audit?by={USER_NAME}")).await.body;
+    assert!(mine.contains("<strong>Write a file: f59.txt"), "{mine}");
     assert!(mine.contains("f59.txt") && mine.contains(&format!("for {USER_NAME} (")), "{mine}");
     viewer(&rig, "edda", Role::Viewer).await;
     let of_another = browser.get("/projects/p0/audit?by=edda").await.body;
@@ -102,6 +103,7 @@ async fn one_call_is_shown_with_all_its_rows_and_the_record_can_be_verified_and_
     let browser = Browser::signed_in(&rig, USER_NAME).await;
     let page = browser.get(&format!("/projects/p0/audit/calls/{id}")).await.body;
     assert!(page.contains("file.write") && page.contains("a.txt") && page.contains("prevHash"), "{page}");
+    assert!(page.contains("<h1>Write a file: a.txt"), "a sentence: {page}");
     assert_eq!(browser.get("/projects/p0/audit/calls/none").await.status, 404);
     let looked = browser.get("/projects/p0/audit/verification").await;
     assert_eq!((looked.status, looked.header("location")), (303, Some("/projects/p0/audit")));
@@ -354,6 +356,15 @@ async fn a_search_finds_records_and_sessions_of_the_person_s_projects_alone() {
     let found = browser.get("/search?q=quokka").await.body;
     assert!(found.contains("Paint the quokka") && found.contains("/projects/p0/records/TKT-001\""), "{found}");
     assert!(found.contains("Count quokkas") && found.contains("0123456789abcdef"), "{found}");
+    // What was asked and has been answered is found, too.
+    let token = rig.token(&["call"]).await;
+    let ask = crate::browser::ask(&rig, &token, "human.ask", json!({ "question": "Which quokka?" })).await;
+    assert!(browser.get("/search?q=quokka").await.body.contains("Which quokka?"));
+    let digest = crate::pages::digest(&browser.get(&format!("/asks/p0/{ask}")).await);
+    let answer = form(&[("decision", "answer"), ("text", "The small one."), ("digest", &digest)]);
+    assert_eq!(browser.post(&format!("/asks/p0/{ask}"), &answer).await.status, 303);
+    let found = browser.get("/search?q=quokka").await.body;
+    assert!(found.contains("Which quokka?") && found.contains("an answer, by local"), "{found}");
     rig.houses[0].store.people().add_user("eve").await.unwrap();
     let eve = Browser::signed_in(&rig, "eve").await;
     let found = eve.get("/search?q=quokka").await.body;

@@ -195,6 +195,8 @@ struct AskPage<'a> {
     /// Whether somebody else than the person has to allow it.
     needs_another: bool,
     ended: Option<Ended>,
+    /// Where the audit has the call that used the answer.
+    did: Option<String>,
     next: Option<String>,
 }
 
@@ -488,6 +490,7 @@ async fn ask_page<'a>(
         error_at: tried.error_at,
         only_looks: !membership.approver && ask.state == AskState::Open,
         ended: Ended::of(ask),
+        did: ask.used_by.as_deref().map(|call| membership.path(&format!("audit/calls/{}", super::encoded(call)))),
         next,
     })
 }

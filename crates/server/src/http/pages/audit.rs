@@ -6,13 +6,14 @@ use askama::Template;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toolhost_contract::{SESSION_MARK, ToolError, nearest, or_list, visible_json, visible_line};
 use toolhost_host::{ask_id, ask_number};
 use toolhost_store::{ExportEnd, Filter, Reader, Row};
 
 use super::super::told;
 use super::asks::ended::said_word;
+use super::deeds::deed;
 use super::route::{Made, Route, Wanted};
 use super::text::When;
 use super::visitor::{Membership, Visitor};
@@ -38,7 +39,7 @@ const ROWS: usize = 50;
 /// Rows of one call that are shown at most.
 const CALL_ROWS_MAX: i64 = 200;
 /// Characters of arguments in a list.
-const ARGUMENTS_CHARS_MAX: usize = 160;
+const ARGUMENTS_CHARS_MAX: usize = 2_000;
 /// Rows that are looked at for one page of those that fit: the audit is long, and no index helps to find most of what can be asked for.
 const LOOKED_AT: i64 = 20_000;
 /// Rows read at once for an export.
@@ -80,6 +81,8 @@ struct CallPage<'a> {
     place: Place<'a>,
     address: String,
     id: String,
+    /// What was done, as a sentence.
+    deed: String,
     tool: String,
     session: Option<(String, String)>,
     /// What people were asked about it: addresses and ids.
@@ -108,10 +111,13 @@ struct Line {
     seq: i64,
     at: When,
     who: String,
+    /// What was done, as a sentence.
+    deed: String,
     tool: String,
     /// How it went, in words, and the class of that.
     said: String,
     class: &'static str,
+    /// All that it was asked with, as JSON; its beginning where it is long.
     arguments: String,
     call: String,
     /// The session that it was made in, with an address.
@@ -119,8 +125,11 @@ struct Line {
 }
 
 impl Line {
-    fn of(row: &Row, visitor: &Visitor<'_>, membership: &Membership, names: &Names) -> Self {
+    /// `begun`: the row that says with which arguments its call began.
+    fn of(row: &Row, begun: Option<&Row>, visitor: &Visitor<'_>, membership: &Membership, names: &Names) -> Self {
         let body = row.content();
+        let arguments = body.get("arguments").filter(|arguments| !arguments.is_null()).cloned();
+        let arguments = arguments.or_else(|| begun?.content().get("arguments").cloned()).unwrap_or_default();
         let text = |pointer: &str| visible_line(body.pointer(pointer).and_then(Value::as_str).unwrap_or_default());
         let (said, class) = said(row, &body);
         let took = body.get("durationMs").and_then(Value::as_u64).map(|ms| format!(", {ms} ms"));
@@ -137,10 +146,11 @@ impl Line {
             seq: row.seq,
             at: When::of(visitor, row.at_ms),
             who,
+            deed: deed(membership.project.gate.registry(), &row.tool, &arguments),
             tool: visible_line(&row.tool),
             said: said + &took.unwrap_or_default(),
             class,
-            arguments: shortened(body.get("arguments")),
+            arguments: shortened(&arguments),
             session: body.get("sessionId").and_then(Value::as_str).map(|id| session_of(membership, id)),
             call: membership.path(&format!("audit/calls/{}", super::encoded(&row.call_id))),
         }
@@ -163,14 +173,7 @@ fn lines(rows: &[Row], visitor: &Visitor<'_>, membership: &Membership, names: &N
     let ended: HashSet<&str> = of("finished").map(|row| &*row.call_id).collect();
     let begun: HashMap<&str, &Row> = of("started").map(|row| (&*row.call_id, row)).collect();
     let shown = rows.iter().rev().filter(|row| row.event != "started" || !ended.contains(&*row.call_id));
-    let line = |row: &Row| {
-        let mut line = Line::of(row, visitor, membership, names);
-        if let Some(begun) = begun.get(&*row.call_id).filter(|_| line.arguments.is_empty() && row.event == "finished") {
-            line.arguments = shortened(begun.content().get("arguments"));
-        }
-        line
-    };
-    shown.map(line).collect()
+    shown.map(|row| Line::of(row, begun.get(&*row.call_id).copied(), visitor, membership, names)).collect()
 }
 
 /// How a call went, or what a person said.
@@ -201,9 +204,11 @@ fn waits(row: &Row) -> bool {
     row.content().pointer("/outcome/pending").and_then(Value::as_bool) == Some(true)
 }
 
-fn shortened(arguments: Option<&Value>) -> String {
-    let Some(arguments) = arguments.filter(|arguments| !arguments.is_null()) else { return String::new() };
-    let text = visible_line(&arguments.to_string());
+fn shortened(arguments: &Value) -> String {
+    if arguments.is_null() || arguments.as_object().is_some_and(Map::is_empty) {
+        return String::new();
+    }
+    let text = visible_json(&serde_json::to_string_pretty(arguments).unwrap_or_default());
     match text.char_indices().nth(ARGUMENTS_CHARS_MAX) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
         None => text,
@@ -331,6 +336,19 @@ async fn meant(membership: &Membership, typed: Option<String>) -> Option<String>
     Some(found.map_or(typed, |row| row.id))
 }
 
+/// Who made a call, when, and where the audit has it. `None` if the audit has no such call.
+pub(super) async fn who_made(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    call: &str,
+) -> Result<Option<(String, When, String)>, ToolError> {
+    let filter = Filter { call: Some(call.to_owned()), limit: CALL_ROWS_MAX, ..Filter::default() };
+    let found = membership.project.reader.audit(membership.project.id, &filter).await?;
+    let names = names(membership).await?;
+    let line = found.last().map(|row| Line::of(row, None, visitor, membership, &names));
+    Ok(line.map(|line| (line.who, line.at, line.call)))
+}
+
 fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
@@ -426,7 +444,8 @@ fn one_call(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         asks.dedup();
         let asks = asks.into_iter().map(|ask| (membership.address(&ask), ask)).collect();
         let names = names(&membership).await?;
-        let rows = found.iter().map(|row| Line::of(row, &visitor, &membership, &names)).collect();
+        let begun = found.iter().find(|row| row.event == "started");
+        let rows: Vec<Line> = found.iter().map(|row| Line::of(row, begun, &visitor, &membership, &names)).collect();
         let pretty = |row: &Row| serde_json::to_string_pretty(&row.exported()).unwrap_or_default();
         let bodies = found.iter().map(|row| visible_json(&pretty(row))).collect();
         let (place, address) = (membership.audit_place(&visitor), membership.path(SECTION));
@@ -435,7 +454,8 @@ fn one_call(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let undo = is_of_tool.then(|| membership.path(&format!("files/undo/{}", super::encoded(id))));
         let undo = undo.unwrap_or_default();
         let (id, tool) = (visible_line(id), visible_line(&first.tool));
-        Ok(page(StatusCode::OK, &CallPage { place, address, id, tool, session, asks, rows, undo, bodies }))
+        let deed = rows.first().map(|row| row.deed.clone()).unwrap_or_default();
+        Ok(page(StatusCode::OK, &CallPage { place, address, id, deed, tool, session, asks, rows, undo, bodies }))
     })
 }
 

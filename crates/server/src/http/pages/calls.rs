@@ -83,6 +83,7 @@ pub(super) fn complain_about(fields: &mut [Field], error: &ToolError) -> bool {
                     "This is not written as it has to be: see below.".to_owned()
                 }
                 "at least 1 items" | "at least 1 characters" => "This is needed.".to_owned(),
+                _ if actual.is_empty() => format!("Expected {expected}."),
                 _ => format!("Expected {expected}, got {actual}."),
             };
             complain(fields, name, &super::marks::without_marks(&message));

@@ -11,6 +11,8 @@ pub(super) struct Field {
     /// What belongs into it; empty where the label says it all.
     pub(super) hint: &'static str,
     pub(super) value: String,
+    /// Whether it must not be empty.
+    pub(super) is_needed: bool,
     /// What is wrong with the value.
     pub(super) error: Option<String>,
     pub(super) shape: Shape,
@@ -32,11 +34,15 @@ pub(super) enum Shape {
 
 impl Field {
     pub(super) fn new(name: &'static str, label: &'static str, shape: Shape) -> Self {
-        Self { name, label, hint: "", value: String::new(), error: None, shape, known: Vec::new() }
+        Self { name, label, hint: "", value: String::new(), is_needed: false, error: None, shape, known: Vec::new() }
     }
 
     pub(super) fn hint(self, hint: &'static str) -> Self {
         Self { hint, ..self }
+    }
+
+    pub(super) fn needed(self) -> Self {
+        Self { is_needed: true, ..self }
     }
 
     pub(super) fn value(self, value: impl Into<String>) -> Self {

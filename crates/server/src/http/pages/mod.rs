@@ -11,6 +11,7 @@ mod board;
 mod builder;
 mod calls;
 mod clients;
+mod deeds;
 mod deploys;
 mod done;
 mod failure;

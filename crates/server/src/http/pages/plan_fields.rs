@@ -47,7 +47,16 @@ fn of_iteration() -> Field {
     Field::new("iteration", "Iteration", Shape::Line).hint("Its number, or 0 for none. Empty: the current one.")
 }
 
+/// Fields that must not be empty.
+const NEEDED: &[&str] = &["title", "name", "content", "stage", "role", "technology"];
+
 pub(super) fn fields(kind: &Kind) -> Vec<Field> {
+    let mut fields = all_fields(kind);
+    fields.iter_mut().for_each(|field| field.is_needed = NEEDED.contains(&field.name));
+    fields
+}
+
+fn all_fields(kind: &Kind) -> Vec<Field> {
     let line = |name, label| Field::new(name, label, Shape::Line);
     let lines = |name, label| Field::new(name, label, Shape::Text(3)).hint("One in each line.");
     let long = |name, label| Field::new(name, label, Shape::Text(6));

@@ -176,9 +176,8 @@ fn arguments(fields: &mut [Field], changed: Option<&BTreeSet<&'static str>>) -> 
                 arguments[field.name] = lines.into();
             }
         } else if value.is_empty() {
-            let is_needed = matches!(field.name, "title" | "name" | "content" | "stage" | "role" | "technology");
             match field.name {
-                _ if is_needed => drop(wrong.insert(field.name, "This is needed.")),
+                _ if field.is_needed => drop(wrong.insert(field.name, "This is needed.")),
                 "description" => arguments[field.name] = "".into(),
                 // Of a record that is there, an empty text clears the field.
                 _ if !is_new => arguments[field.name] = "".into(),

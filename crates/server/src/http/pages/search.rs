@@ -1,4 +1,4 @@
-//! The search over pages, projects, open asks, sessions, records, change sets and objects of the package: what the palette shows, too.
+//! The search over pages, projects, asks, sessions, records, change sets and objects of the package: what the palette shows, too.
 
 use askama::Template;
 use axum::body::Body;
@@ -8,7 +8,9 @@ use toolhost_builder::Package;
 use toolhost_builder::refs::Object;
 use toolhost_contract::{ToolError, visible_line};
 use toolhost_host::ask_id;
+use toolhost_store::AskEnd;
 
+use super::asks::ended::in_words;
 use super::builder::{change_path, status_words};
 use super::calls::{items, text};
 use super::record::address;
@@ -149,6 +151,16 @@ async fn search(visitor: &Visitor<'_>, query: &str) -> Result<Response<Body>, To
                 about: format!("{id} · {} · {} · {name}", visible_line(&ask.persona), visible_line(&ask.tool)),
             });
         }
+        // Those that have ended come after those that wait.
+        let ended = asks.newest(membership.project.id, ASKS_MAX).await?.asks.into_iter();
+        rows.extend(ended.filter(|ask| ask.end() != AskEnd::Open).map(|ask| {
+            let id = ask_id(ask.number);
+            Row {
+                address: membership.address(&id),
+                title: membership.masked_line(&ask.summary.replace(['\n', '\t'], " ")),
+                about: format!("{id} · {} · {name}", in_words(&ask)),
+            }
+        }));
         rows.extend(of_project(visitor, &membership, query.trim()).await?.into_iter().map(|mut row| {
             row.about = format!("{} · {name}", row.about);
             row

@@ -14,6 +14,7 @@ use toolhost_builder::refs::Object;
 use toolhost_contract::{CONFIRM_SOURCE, ErrorKind, SESSION_MARK, ToolError, visible_json, visible_line};
 use toolhost_store::Role;
 
+use super::super::audit::who_made;
 use super::super::done::Done;
 use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
@@ -63,6 +64,8 @@ struct ChangePage<'a> {
     /// The set that was given up, and that this one contains text of.
     made_on: Option<Link>,
     is_rejected: bool,
+    /// Who gave it up, when, and where the audit has that.
+    given_up: Option<(String, When, String)>,
     is_applied: bool,
     /// The change of the package that it was applied as, and the sets that were applied with it.
     applied: Option<(i64, Vec<Link>)>,
@@ -332,7 +335,12 @@ async fn shown(
     let deed = deeds.iter().find(|deed| deed.change_set_id.as_ref() == Some(own) || deed.applied_with.contains(own));
     let status = tried.error.as_ref().map_or(StatusCode::OK, envelope::status);
     let around = Around { sets: &sets, deed, whole: whole.as_deref() };
-    Ok(page(status, &change_page(visitor, membership, (&preview, &around), &tried)?))
+    let given_up = match &preview.change_set.rejected_by_call {
+        Some(call) => who_made(visitor, membership, call).await?,
+        None => None,
+    };
+    let shown = change_page(visitor, membership, (&preview, &around), &tried)?;
+    Ok(page(status, &ChangePage { given_up, ..shown }))
 }
 
 fn change_page<'a>(
@@ -386,6 +394,7 @@ fn change_page<'a>(
             .collect(),
         made_on: set.made_on_rejected.as_ref().map(link),
         is_rejected: set.status == "rejected",
+        given_up: None,
         is_applied: set.status == APPLIED,
         applied: around.deed.map(|deed| (deed.moment, with.iter().map(|id| link(id)).collect())),
         error: tried.error.as_ref().map(said),

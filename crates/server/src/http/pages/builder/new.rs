@@ -70,7 +70,7 @@ fn begin(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         need(&membership, membership.role == Role::Owner)?;
         let about = || {
             vec![
-                Field::new("name", "Name of the package", Shape::Line),
+                Field::new("name", "Name of the package", Shape::Line).needed(),
                 Field::new("description", "What it is for", Shape::Text(3)),
             ]
         };
@@ -108,6 +108,10 @@ fn begin(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let package = begun(typed("name"), description, &When::on(visitor.clock.unix_ms()).iso);
         match work(&membership)?.import(visitor.by(), &to_zip(package.files()), Replaces::Nothing).await {
             Ok(_) => Ok(see_done(&membership.path("builder"), Done::Begun)),
+            Err(error) if error.kind == ErrorKind::Conflict => {
+                let why = "This project has a package already. An import puts another in its place.";
+                Ok(shown(StatusCode::CONFLICT, fields, Some(why.to_owned())))
+            }
             Err(error) if error.kind == ErrorKind::Internal => Err(error),
             Err(error) => Ok(shown(envelope::status(&error), fields, Some(said(&error)))),
         }
@@ -149,6 +153,15 @@ impl NewObject<'_> {
     }
 
     fn fields(&self) -> Vec<Field> {
+        let mut fields = self.all_fields();
+        for field in &mut fields {
+            let may_be_empty = matches!(field.name, "title" | "principles" | "style" | "next" | "otherwise" | "direct");
+            field.is_needed = !may_be_empty;
+        }
+        fields
+    }
+
+    fn all_fields(&self) -> Vec<Field> {
         let package = self.package();
         let agents: Vec<&str> = package.agents().iter().map(|agent| &*agent.id).collect();
         let workflows: Vec<&str> = package.workflows().iter().map(|workflow| &*workflow.id).collect();
@@ -327,11 +340,7 @@ impl NewObject<'_> {
         let form = &fields.iter().map(|field| (field.name.to_owned(), field.value.clone())).collect();
         let missing: Vec<&'static str> = fields
             .iter()
-            .filter(|field| {
-                let may_be_empty =
-                    matches!(field.name, "title" | "principles" | "style" | "next" | "otherwise" | "direct");
-                field.value.trim().is_empty() && !may_be_empty
-            })
+            .filter(|field| field.is_needed && field.value.trim().is_empty())
             .map(|field| field.name)
             .collect();
         for name in &missing {

@@ -44,7 +44,7 @@ fn fields(membership: &Membership, models: &[ModelLine]) -> Vec<Field> {
         (profile.name.clone(), super::super::text::name(&label))
     }));
     vec![
-        Field::new("goal", "Goal", Shape::Text(5)).hint("What the agent is to do, in your words."),
+        Field::new("goal", "Goal", Shape::Text(5)).needed().hint("What the agent is to do, in your words."),
         Field::new("profile", "Profile", Shape::Choice(profiles)).hint("Which tools it has, and what it may do."),
         Field::new("persona", "Persona", Shape::Line)
             .hint("The name that commits and comments of the agent have. Leave it empty for the usual one."),
@@ -108,11 +108,19 @@ pub(super) async fn answer(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Res
             let about = ["files", "model", "ticket", "persona", "profile"].into_iter().find(|name| {
                 error.message.contains(name) && form.get(*name).is_some_and(|typed| !typed.trim().is_empty())
             });
+            let about = about.or_else(|| of_target(&error, form));
             let is_beside = about.is_some_and(|name| complain(&mut fields, name, &message));
             let error = (!is_beside).then_some(message);
             Ok(shown(visitor, &membership, StatusCode::BAD_REQUEST, fields, error).await)
         }
     }
+}
+
+/// The field of the target that was refused: the one whose text the refusal repeats.
+fn of_target(error: &ToolError, form: &BTreeMap<String, String>) -> Option<&'static str> {
+    let typed = |name: &str| form.get(name).map(|text| text.trim()).filter(|text| !text.is_empty());
+    typed("kind")?;
+    ["id", "workflow"].into_iter().find(|name| typed(name).is_some_and(|typed| error.message.contains(typed)))
 }
 
 async fn shown(
