@@ -23,6 +23,10 @@ pub trait Journal: Send + Sync {
     fn keep<'a>(&'a self, step: &'a str, value: Value, tally: Option<Value>)
     -> BoxFuture<'a, Result<(), JournalError>>;
 
+    /// What a person has said since, the oldest first: it is kept under this step as `{text}`, and is not told again. `None`
+    /// if nothing waits.
+    fn take_message<'a>(&'a self, step: &'a str) -> BoxFuture<'a, Result<Option<String>, JournalError>>;
+
     /// Waits until everything kept so far survives the process. Before any effect that rests on it.
     fn settle(&self) -> BoxFuture<'_, Result<(), JournalError>>;
 

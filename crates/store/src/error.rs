@@ -109,6 +109,8 @@ pub enum Error {
         if *state == SessionState::Limited { "was stopped by a limit" } else { "has failed" }
     )]
     SessionStopped { id: String, state: SessionState },
+    #[error("{max} messages wait to be heard by session {id} already: wait until it has heard them")]
+    TooManyMessages { id: String, max: i64 },
     #[error("{0}")]
     Journal(String),
     #[error("no database is open")]

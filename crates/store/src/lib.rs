@@ -53,7 +53,7 @@ pub use outage::Outage;
 pub use people::{Member, People, Role};
 pub use quota::{QUOTA_MINUTE_MAX, QUOTA_OPEN_MAX, Quota, Quotas};
 pub use reader::{Filter, KnownProject, Problem, Reader, Row, Undecided, Verdict};
-pub use sessions::{Held, NewSession, SessionFilter, SessionRow, SessionState, Sessions, StepRow, Steps};
+pub use sessions::{Held, Message, NewSession, SessionFilter, SessionRow, SessionState, Sessions, StepRow, Steps};
 pub use stream::{Happened, Position, SessionChange, SessionEvent, StreamEvent};
 pub use subject::{Database, Subject, Subjects, Who};
 pub use terminals::{TERMINAL_ASK_LIVES, TerminalAsk, TerminalLogin, Terminals};

@@ -97,6 +97,7 @@ const STEPS: &[Step] = steps![
     24 "quota" "0024_quota.sql",
     25 "webhook" "0025_webhook.sql",
     26 "found_and_told" "0026_found_and_told.sql",
+    27 "session_message" "0027_session_message.sql",
 ];
 
 /// What a process keeps of a database in memory, for the next queries.

@@ -275,6 +275,23 @@ impl Host {
         Ok(found)
     }
 
+    /// Says something to a session of this user that is at work: it hears this before its next turn. False if nobody runs it; then
+    /// [`Session::say`] goes on with it.
+    ///
+    /// # Errors
+    /// As [`Host::resumable`]; if the message is empty, or too many wait to be heard.
+    pub async fn say_to_running(&self, id: &str, text: &str) -> Result<bool> {
+        if text.trim().is_empty() {
+            return Err(Error::EmptyMessage);
+        }
+        if !self.resumable(id).await?.running {
+            return Ok(false);
+        }
+        let (sessions, project) = (self.store().sessions(), self.connection().project().id);
+        let leave = async { Ok::<_, Error>(sessions.leave(project, id, text).await?) };
+        self.connection().record_session(id, "session.say", json!({ "text": text }), leave).await
+    }
+
     /// Where a session of the project stands.
     ///
     /// # Errors
@@ -419,6 +436,21 @@ impl Session {
         if message.as_ref().is_some_and(|text| text.trim().is_empty()) {
             return Err(Error::EmptyMessage);
         }
+        let (mut result, mut is_told) = self.run_once(message, watch).await?;
+        // Somebody has said something after the run had looked for messages for the last time.
+        while is_told && result.status == Status::Completed {
+            match self.run_once(None, watch).await {
+                Ok(next) => (result, is_told) = next,
+                // Whoever was faster goes on with it, and hears the message.
+                Err(Error::Store(toolhost_store::Error::SessionRuns { .. })) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(result)
+    }
+
+    /// One run, and whether it ended with messages that nobody has heard.
+    async fn run_once(&self, message: Option<String>, watch: &Arc<dyn Watch>) -> Result<(LoopResult, bool)> {
         let found = self.host.resumable(&self.id).await?;
         if found.state == SessionState::Done && message.is_none() {
             return Err(Error::SessionDone { id: self.id.clone() });
@@ -448,8 +480,8 @@ impl Session {
             let free = (0..u32::MAX).find(|number| !held.has(&step::end(turns, *number))).unwrap_or(u32::MAX);
             held.say(&step::end(turns, free), serde_json::to_value(end)?).await?;
         }
-        held.release(state_of(result.status), code).await?;
-        Ok(result)
+        let is_told = held.release(state_of(result.status), code).await?;
+        Ok((result, is_told))
     }
 
     /// Runs a session that was taken, and tells the host's observer of it.
@@ -491,14 +523,16 @@ impl Session {
     async fn tell(&self, held: &Held, text: String) -> Result<()> {
         let turns = (0..u32::MAX).take_while(|turn| held.has(&step::turn(*turn))).count();
         let turns = u32::try_from(turns).unwrap_or(u32::MAX);
-        let free = (0..u32::MAX).find(|number| !held.has(&step::say(turns, *number))).unwrap_or(u32::MAX);
+        let free = || (0..u32::MAX).find(|number| !held.has(&step::say(turns, *number))).unwrap_or(u32::MAX);
+        // What was said before this, and not heard, is heard before it.
+        while held.hear(&step::say(turns, free())).await? {}
         let since = start::since(&self.tools, &*self.model.model, &self.opening).await;
         let since = match (since, self.answered().await?) {
             (Some(since), Some(answered)) => Some(format!("{since}\n\n{answered}")),
             (since, answered) => since.or(answered),
         };
         let said: Value = serde_json::to_value(SayStep { text, since })?;
-        Ok(held.say(&step::say(turns, free), said).await?)
+        Ok(held.say(&step::say(turns, free()), said).await?)
     }
 }
 

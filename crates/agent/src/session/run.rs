@@ -272,21 +272,40 @@ impl<'a> Run<'a> {
     pub(super) fn hear(&mut self) -> Result<bool, Halt> {
         let mut heard = false;
         while let Some(say) = recall::<SayStep>(self.session.journal, &step::say(self.turn, self.heard))? {
-            self.watch.event(&Event::Message { text: say.text.clone() });
-            let content = say.since.map_or(say.text.clone(), |since| format!("{since}\n\n{}", say.text));
-            self.messages.push(Message::User { content });
-            (self.asked, self.repairs_since) = (0, 0);
-            self.heard += 1;
+            self.add_message(say);
             heard = true;
         }
         Ok(heard)
     }
 
+    /// The same, and takes what a person has said meanwhile. Only where no run before has come further: what it heard then stands where
+    /// it heard it.
+    pub(super) async fn hear_now(&mut self) -> Result<bool, Halt> {
+        let mut heard = self.hear()?;
+        while let Some(text) = self.session.journal.take_message(&step::say(self.turn, self.heard)).await? {
+            self.add_message(SayStep { text, since: None });
+            heard = true;
+        }
+        Ok(heard)
+    }
+
+    fn add_message(&mut self, say: SayStep) {
+        self.watch.event(&Event::Message { text: say.text.clone() });
+        let content = say.since.map_or(say.text.clone(), |since| format!("{since}\n\n{}", say.text));
+        self.messages.push(Message::User { content });
+        (self.asked, self.repairs_since) = (0, 0);
+        self.heard += 1;
+    }
+
     /// What the model says next: what it said in an earlier run, or now.
     pub(super) async fn take_turn(&mut self, turn: u32) -> Result<(TurnStep, bool), Halt> {
         let name = step::turn(turn);
+        let before = recall::<TurnStep>(self.session.journal, &name)?;
+        if before.is_none() {
+            self.hear_now().await?;
+        }
         self.age();
-        if let Some(said) = recall::<TurnStep>(self.session.journal, &name)? {
+        if let Some(said) = before {
             self.note_turn(&said);
             self.ran_before(said.elapsed_ms);
             self.tell_turn(turn, &said, true);

@@ -78,7 +78,7 @@ impl Run<'_> {
         self.watch.event(&Event::Message { text: self.session.opening.goal.clone() });
         loop {
             let answer = self.until_answer().await?;
-            if !self.hear()? {
+            if !self.hear_now().await? {
                 return Ok(answer);
             }
         }
@@ -109,7 +109,7 @@ impl Run<'_> {
                     self.messages.push(Message::User { content: findings.clone() });
                     // What an earlier run sent back counts against its limit, not this one's.
                     self.repairs_since += u32::from(!replayed);
-                    if self.repairs_since > self.limits.max_repairs && !self.hear()? {
+                    if self.repairs_since > self.limits.max_repairs && !self.hear_now().await? {
                         let message = format!(
                             "the model's answer is still wrong after {} repairs; it was told: {findings}",
                             self.limits.max_repairs

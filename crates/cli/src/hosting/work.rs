@@ -451,8 +451,16 @@ impl Work for ProjectWork {
         Box::pin(async move {
             let host = self.host_of(by).await?;
             let found = host.resumable(session).await?;
-            if found.running {
-                return Err(ToolError::new(ErrorKind::Conflict, format!("{session} is running")).hint("pause it first"));
+            let is_told = match &message {
+                Some(text) if found.running => host.say_to_running(session, text).await?,
+                None if found.running => {
+                    let error = ToolError::new(ErrorKind::Conflict, format!("{session} is at work already"));
+                    return Err(error.hint("say something to it, or wait until it stops"));
+                }
+                _ => false,
+            };
+            if is_told {
+                return Self::standing(&host, session).await;
             }
             // A session that was begun at a terminal may have a model of that person's.
             let named = Some(&*found.model).filter(|named| self.models.default.as_deref() != Some(named));

@@ -70,7 +70,8 @@ pub(crate) const ROUTES: &[Route] = &[
         method: Method::Post,
         path: "/projects/{project}/sessions/{session}/messages",
         name: "saySession",
-        summary: "Goes on with a session of the token's user: with what is said, or as it was where nothing is",
+        summary: "Says something to a session of the token's user, and goes on with it. One at work hears it before its next turn; where nothing \
+                  is said, the session goes on as it was",
         right: Some(Right::Run),
         takes: Takes { body: Some(Input::Json(schema!(MessageRequest))), ..NOTHING },
         answer: Answer::Data(schema!(SessionInfo)),

@@ -132,8 +132,12 @@ impl Told {
             // A page that reads by calls would otherwise wake itself.
             Happened::Audit(row) if only_reads(row) => vec![CALLS.into()],
             Happened::Audit(row) => {
-                let family = row.tool.split('.').next().unwrap_or_default();
-                vec![CALLS.into(), family.to_owned().into()]
+                let kind = match row.tool.split('.').next().unwrap_or_default() {
+                    // What people do with sessions.
+                    "session" => SESSIONS,
+                    family => family,
+                };
+                vec![CALLS.into(), kind.to_owned().into()]
             }
             Happened::Session(_) => vec![SESSIONS.into()],
         };

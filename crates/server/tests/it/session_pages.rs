@@ -549,7 +549,7 @@ impl Work for Told {
     fn go_on<'a>(&'a self, by: By<'a>, session: &'a str, message: Option<String>) -> Done<'a, SessionInfo> {
         Box::pin(async move {
             if message.as_deref() == Some("busy") {
-                return Err(ToolError::new(ErrorKind::Conflict, "it is running").hint("pause it first"));
+                return Err(ToolError::new(ErrorKind::Conflict, "it is at work already").hint("wait until it stops"));
             }
             self.info(session, format!("go on {} {message:?}", by.user)).await
         })
@@ -703,13 +703,35 @@ async fn people_say_something_resume_cancel_and_fork_by_forms() {
     }
     let busy = browser.post(&path, &form(&[("do", "say"), ("text", "busy")])).await;
     assert_eq!(busy.status, 409);
-    assert!(busy.body.contains("busy</textarea>") && busy.body.contains("pause it first"), "{}", busy.body);
+    assert!(busy.body.contains("busy</textarea>") && busy.body.contains("wait until it stops"), "{}", busy.body);
     for wrong in
         [form(&[("do", "say"), ("text", " ")]), form(&[("do", "fork"), ("turns", "x")]), form(&[("do", "dance")])]
     {
         assert_eq!(browser.post(&path, &wrong).await.status, 400, "{wrong}");
     }
     assert!(told.said.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_session_at_work_can_be_told_something_and_shows_what_it_has_not_heard() {
+    let (rig, told) = working().await;
+    let house = &rig.houses[0];
+    session(&rig, ID, "goal", &[], SessionState::Paused).await;
+    let sessions = house.store.sessions();
+    let held = sessions.hold(house.project.id, ID).await.unwrap();
+    let browser = Browser::signed_in(&rig, "local").await;
+    let path = format!("/projects/p0/sessions/{ID}");
+    let page = browser.get(&path).await.body;
+    assert!(page.contains("value=\"say\"") && page.contains("hears this before its next turn"), "{page}");
+    assert!(!page.contains("not heard yet"), "{page}");
+    assert_eq!(browser.post(&path, &form(&[("do", "say"), ("text", "Use tabs")])).await.status, 303);
+    assert_eq!(told.said.lock().unwrap().pop().unwrap(), r#"go on local Some("Use tabs")"#);
+    assert!(sessions.leave(house.project.id, ID, "Use <b>tabs</b>").await.unwrap());
+    let page = browser.get(&path).await.body;
+    assert!(page.contains("Message, not heard yet") && page.contains("Use &#60;b&#62;tabs"), "{page}");
+    assert!(toolhost_contract::Journal::take_message(&held, "say_0_0").await.unwrap().is_some());
+    assert!(!browser.get(&path).await.body.contains("not heard yet"));
+    held.release(SessionState::Paused, None).await.unwrap();
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use toolhost_contract::{BoxFuture, CallId, Fate, Journal, JournalError, Signal, 
 
 use super::shared::Shared;
 use super::writer::{self, Job, Keep};
-use super::{Inner, Key, SessionRow, SessionState, StepRow, withdraw_asks};
+use super::{Inner, Key, SessionRow, SessionState, StepRow, messages, withdraw_asks};
 use crate::db::sql;
 use crate::error::{Error, Result};
 use crate::fate;
@@ -65,11 +65,23 @@ impl Held {
         Ok(())
     }
 
-    /// Lets go of it, in this state.
+    /// Makes a message that waits a step, which the run to come will find. Says whether there was one.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub async fn hear(&self, step: &str) -> Result<bool> {
+        let failed = |error: JournalError| Error::Journal(error.to_string());
+        let Some(text) = self.take_message(step).await.map_err(failed)? else { return Ok(false) };
+        lock(&self.before).insert(step.to_owned(), messages::as_step(&text));
+        Ok(true)
+    }
+
+    /// Lets go of it, in this state. Says whether somebody has said something that nobody has heard: a session that would be done
+    /// is paused then.
     ///
     /// # Errors
     /// If something kept before could not be written, or somebody else has the session.
-    pub async fn release(self, state: SessionState, code: Option<&str>) -> Result<()> {
+    pub async fn release(self, state: SessionState, code: Option<&str>) -> Result<bool> {
         self.settle().await.map_err(|error| Error::Journal(error.to_string()))?;
         // A cancel that came while the run ended is no less one.
         let text = "UPDATE agent_session SET state = CASE WHEN wanted = 'cancel' AND $4 <> 'done' THEN 'cancelled' ELSE $4 END,
@@ -77,6 +89,10 @@ impl Held {
              WHERE project_id = $1 AND id = $2 AND epoch = $3 RETURNING state";
         let (project, id) = &self.shared.key;
         let (now, mut tx) = (self.inner.clock.unix_ms(), self.inner.db.write_lightly().await?);
+        // Whoever says something now waits, and finds a session that nobody runs.
+        tx.lock_project(*project).await?;
+        let is_told = messages::oldest(&mut tx, *project, id).await?.is_some();
+        let state = if is_told && state == SessionState::Done { SessionState::Paused } else { state };
         let query = sql(text).bind(*project).bind(id).bind(self.shared.epoch).bind(state.as_str());
         let released = query.bind(code.map(str::to_owned)).bind(now).optional(&mut tx).await?;
         let Some(released) = released else { return Err(Error::SessionRuns { id: id.clone() }) };
@@ -88,7 +104,27 @@ impl Held {
             // After the stream: see `stream::add` about the order of locks.
             withdraw_asks(&mut tx, *project, id, now).await?;
         }
-        tx.commit().await
+        tx.commit().await?;
+        Ok(is_told)
+    }
+
+    async fn oldest_message(&self) -> Result<Option<messages::Message>> {
+        let (project, id) = &self.shared.key;
+        let mut tx = self.inner.db.snapshot().await?;
+        messages::oldest(&mut tx, *project, id).await
+    }
+
+    async fn keep_step(
+        &self,
+        step: &str,
+        body: Value,
+        tally: Option<String>,
+        message: Option<i64>,
+    ) -> std::result::Result<(), JournalError> {
+        self.shared.check()?;
+        let seq = self.next.fetch_add(1, Ordering::Relaxed);
+        let session = Arc::clone(&self.shared);
+        self.send(Job::Keep(Keep { session, seq, step: step.to_owned(), body, tally, message })).await
     }
 
     async fn fate_of(&self, call: &CallId, trace: Trace) -> Result<Fate> {
@@ -161,17 +197,17 @@ impl Journal for Held {
         value: Value,
         tally: Option<Value>,
     ) -> BoxFuture<'a, std::result::Result<(), JournalError>> {
+        Box::pin(self.keep_step(step, value, tally.map(|tally| tally.to_string()), None))
+    }
+
+    fn take_message<'a>(&'a self, step: &'a str) -> BoxFuture<'a, std::result::Result<Option<String>, JournalError>> {
         Box::pin(async move {
-            self.shared.check()?;
-            let seq = self.next.fetch_add(1, Ordering::Relaxed);
-            let keep = Keep {
-                session: Arc::clone(&self.shared),
-                seq,
-                step: step.to_owned(),
-                body: value,
-                tally: tally.map(|tally| tally.to_string()),
-            };
-            self.send(Job::Keep(keep)).await
+            let found = self.oldest_message().await.map_err(|error| JournalError::Failed(error.to_string()))?;
+            let Some(message) = found else { return Ok(None) };
+            self.keep_step(step, messages::as_step(&message.text), None, Some(message.number)).await?;
+            // Before it is written, it would be found again.
+            self.settle().await?;
+            Ok(Some(message.text))
         })
     }
 

@@ -5,6 +5,7 @@
 //! session can write no more. Start with [`Sessions::create`] and [`Sessions::hold`].
 
 mod held;
+mod messages;
 mod shared;
 pub(crate) mod state;
 mod writer;
@@ -25,6 +26,7 @@ use crate::stream::{self, SessionChange};
 use crate::subject::{Database, Subjects};
 
 pub use held::Held;
+pub use messages::Message;
 pub use state::SessionState;
 
 use shared::Shared;

@@ -10,7 +10,7 @@ use tokio::time::MissedTickBehavior;
 use toolhost_contract::{JournalError, Signal};
 
 use super::shared::Shared;
-use super::{Inner, add_step};
+use super::{Inner, add_step, messages};
 use crate::db::{Tx, sql};
 use crate::error::{Error, Result};
 use crate::stream::{self, SessionChange};
@@ -36,6 +36,8 @@ pub(super) struct Keep {
     pub(super) step: String,
     pub(super) body: Value,
     pub(super) tally: Option<String>,
+    /// The message that this step is, which waits no longer.
+    pub(super) message: Option<i64>,
 }
 
 /// The way to the writer, which is started when it is first needed and ends with the store.
@@ -150,6 +152,9 @@ async fn add(inner: &Inner, tx: &mut Tx, session: &[Keep], now: i64) -> Result<b
     }
     for keep in session {
         add_step(tx, *project, id, keep.seq, &keep.step, &keep.body.to_string(), now).await?;
+        if let Some(number) = keep.message {
+            messages::remove(tx, *project, id, number).await?;
+        }
     }
     Ok(true)
 }

@@ -231,6 +231,63 @@ async fn what_a_person_wants_reaches_the_process_that_runs_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_to_a_session_at_work_is_heard_once_and_in_order() {
+    for place in engines() {
+        let (here, beside) = (place.room().await, place.room().await);
+        made(&here).await;
+        let (sessions, project) = (beside.store.sessions(), here.project);
+        let unheard = async || {
+            let messages = sessions.unheard(project, ID).await.unwrap();
+            messages.into_iter().map(|message| message.text).collect::<Vec<_>>()
+        };
+        assert!(!sessions.leave(project, ID, "too early").await.unwrap(), "{place}: nobody runs it");
+        let held = hold(&here).await;
+        assert_eq!(held.take_message("say_0_0").await, Ok(None), "{place}");
+        for text in ["first \u{0}", "second", "third"] {
+            assert!(sessions.leave(project, ID, text).await.unwrap(), "{place}");
+        }
+        assert_eq!(unheard().await, ["first \u{fffd}", "second", "third"], "{place}");
+        assert_eq!(held.take_message("say_0_0").await, Ok(Some("first \u{fffd}".to_owned())), "{place}");
+        assert_eq!(unheard().await, ["second", "third"], "{place}");
+        // Whoever takes it after that finds what was heard among the steps, and what was not where it was.
+        drop(held);
+        let again = hold(&here).await;
+        assert_eq!(again.recall("say_0_0"), Some(json!({ "text": "first \u{fffd}" })), "{place}");
+        assert!(again.hear("say_1_0").await.unwrap(), "{place}");
+        assert_eq!(again.recall("say_1_0"), Some(json!({ "text": "second" })), "{place}");
+        assert!(again.release(SessionState::Done, None).await.unwrap(), "{place}: the third is not heard");
+        let row = sessions.get(project, ID).await.unwrap();
+        assert_eq!((row.state, row.running), (SessionState::Paused, false), "{place}");
+        assert!(!sessions.leave(project, ID, "too late").await.unwrap(), "{place}");
+        let last = hold(&here).await;
+        assert_eq!(last.take_message("say_2_0").await, Ok(Some("third".to_owned())), "{place}");
+        assert!(!last.release(SessionState::Done, None).await.unwrap(), "{place}");
+        assert_eq!(sessions.get(project, ID).await.unwrap().state, SessionState::Done, "{place}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_refused_when_too_many_wait_or_the_session_was_cancelled_and_another_host_writes_none() {
+    for place in engines() {
+        let here = place.room().await;
+        made(&here).await;
+        let (sessions, project) = (here.store.sessions(), here.project);
+        let held = hold(&here).await;
+        for _ in 0..50 {
+            assert!(sessions.leave(project, ID, "more").await.unwrap());
+        }
+        let refused = sessions.leave(project, ID, "more").await.unwrap_err();
+        assert!(matches!(refused, Error::TooManyMessages { max: 50, .. }), "{place}: {refused}");
+        taken_by_another(&place).await;
+        assert_eq!(held.take_message("say_0_0").await, Err(JournalError::Lost(ID.to_owned())), "{place}");
+        assert_eq!(sessions.unheard(project, ID).await.unwrap().len(), 50, "{place}: it was taken away from nobody");
+        past_the_store(&place, "DELETE FROM session_message").await;
+        past_the_store(&place, "UPDATE agent_session SET wanted = 'cancel'").await;
+        assert!(!sessions.leave(project, ID, "never").await.unwrap(), "{place}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_audit_tells_what_became_of_a_call() {
     for place in engines() {
         let here = place.room().await;

@@ -1,9 +1,12 @@
 //! Sessions: started, told more, stopped, and resumed by another host.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use toolhost::agent::session::{Answer as SessionAnswer, Event, LoopResult, Status};
+use tokio::runtime::Handle;
+use toolhost::agent::session::{Answer as SessionAnswer, Event, LoopResult, Status, Watch};
 use toolhost::contract::Answer;
 use toolhost::gate::{Asking, Decision};
 use toolhost::package_format::envelope::{Mode, TargetType};
@@ -184,6 +187,66 @@ async fn a_session_that_goes_on_is_told_which_of_its_questions_were_answered() {
             said[1].body["since"].as_str().unwrap().starts_with("People have answered meanwhile: ask-1"),
             "{engine}"
         );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_while_a_call_waits_is_heard_before_the_next_turn() {
+    for engine in engines() {
+        let host = engine.host().await;
+        let turns = json!([
+            { "calls": [{ "tool": "human_ask", "arguments": { "question": "Which name?" } }] },
+            { "text": "Named.", "expect": { "user": "And write it in capitals" } },
+        ]);
+        let model = Models::new().script("said", json!({ "turns": turns }).to_string()).open("script:said").unwrap();
+        let session = host.start(SessionRequest::plain("Ask for a name.").profile("developer"), &model).await.unwrap();
+        assert!(!host.say_to_running(session.id(), "Too early.").await.unwrap(), "{engine}");
+        let run = session.run();
+        let queue = host.connection().queue();
+        while queue.get(host.connection().project().id, 1).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let empty = host.say_to_running(session.id(), " ").await.unwrap_err();
+        assert!(matches!(empty, Error::EmptyMessage), "{engine}: {empty}");
+        assert!(host.say_to_running(session.id(), "And write it in capitals.").await.unwrap(), "{engine}");
+        let answer = Answer::Text { text: "Ada".to_owned() };
+        queue.decide(&host.connection().person(), 1, Decision { answer, rule: None }, "test").await.unwrap();
+        let result = run.result().await.unwrap();
+        assert_eq!(result.status, Status::Completed, "{engine}: {result:?}");
+        let steps = host.connection().steps(session.id()).await.unwrap();
+        let names: Vec<&str> = steps.iter().map(|row| &*row.step).filter(|step| !step.starts_with("check")).collect();
+        assert_eq!(names, ["open", "turn_0", "call_0_0", "say_1_0", "turn_1"], "{engine}");
+    }
+}
+
+/// Says something to the session when its run has ended, and before it is let go of.
+struct Late(toolhost::Host, String, AtomicBool);
+
+impl Watch for Late {
+    fn event(&self, event: &Event) {
+        if matches!(event, Event::Ended { .. }) && !self.2.swap(true, Ordering::Relaxed) {
+            let said = self.0.say_to_running(&self.1, "One more thing.");
+            let told = tokio::task::block_in_place(|| Handle::current().block_on(said)).unwrap();
+            assert!(told, "it is still held");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_at_the_very_end_of_a_run_is_heard_in_another_one() {
+    for engine in engines() {
+        let host = engine.host().await;
+        let turns = json!([
+            { "text": "Done." },
+            { "text": "And that, too.", "expect": { "user": "One more thing." } },
+        ]);
+        let model = Models::new().script("late", json!({ "turns": turns }).to_string()).open("script:late").unwrap();
+        let session = host.start(SessionRequest::plain("Do it.").profile("developer"), &model).await.unwrap();
+        let late = Late(host.clone(), session.id().to_owned(), AtomicBool::default());
+        let watch: Arc<dyn Watch> = Arc::new(late);
+        let result = session.run_watched(None, &watch).await.unwrap();
+        assert_eq!((result.status, result.iterations), (Status::Completed, 2), "{engine}: {result:?}");
+        assert_eq!(host.session(session.id()).await.unwrap().state, SessionState::Done, "{engine}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use serde_json::json;
 use toolhost::{Need, iterations_default};
 use toolhost_store::SessionState;
 
@@ -31,6 +32,17 @@ pub(in crate::commands) async fn resume(
     let (project, user) = (host.connection().project().id, host.connection().user().id);
     let id = &host.store().sessions().meant(project, user, id).await?.id;
     let found = host.resumable(id).await?;
+    if let Some(text) = message.as_ref().filter(|_| found.running)
+        && host.say_to_running(id, text).await?
+    {
+        if settings.json {
+            print::json_line(&json!({ "session": id, "event": "left", "text": text }))?;
+        } else {
+            print::aside(format_args!("{id} is at work, and hears this before its next turn"));
+        }
+        host.close().await?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let person = conduct::person(&host);
     let is_done = found.state == SessionState::Done;
     if is_done && message.is_none() {

@@ -9,13 +9,12 @@ use serde_json::Value;
 use toolhost_builder::refs::Object;
 use toolhost_contract::{ErrorKind, Redactor, ToolError, visible_line};
 use toolhost_host::ask_id;
-use toolhost_store::{Role, SessionRow, StepRow};
+use toolhost_store::{Role, SessionRow, SessionState, StepRow};
 
 use super::super::forms::{Field, Shape, choice, complain, filled};
 use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
-use super::super::sessions::answer_text;
-use super::super::sessions::{models_of, offers_of, usual_of, why_stopped};
+use super::super::sessions::{Unheard, answer_text, can_work, models_of, offers_of, unheard, usual_of, why_stopped};
 use super::super::text::{Shown, When, count, dollars, duration, headline};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see};
@@ -331,6 +330,7 @@ struct ChatPage<'a> {
     target: Option<(Option<String>, String)>,
     mode: &'static str,
     messages: Vec<Message>,
+    unheard: Vec<Unheard>,
     next: Option<String>,
     changes: Vec<SetLine>,
     tally: Vec<(&'static str, String)>,
@@ -339,6 +339,7 @@ struct ChatPage<'a> {
     text: String,
     error: Option<String>,
     can_say: bool,
+    is_at_work: bool,
 }
 
 /// One thing that was said or done.
@@ -433,6 +434,7 @@ async fn chat_page(
                 _ => "to be changed",
             },
             messages: steps.iter().filter_map(message).collect(),
+            unheard: if next.is_none() { unheard(visitor, membership, id).await? } else { Vec::new() },
             next,
             changes: sets_of(visitor, membership, id).await?,
             tally: used(&row, replies_left(membership, &row, body).await?),
@@ -440,7 +442,8 @@ async fn chat_page(
             trimmed: trimmed(body),
             text: text.to_owned(),
             error: error.map(said),
-            can_say: membership.role != Role::Viewer && !row.running,
+            can_say: can_work(membership) && row.user_id == membership.user_id && row.state != SessionState::Cancelled,
+            is_at_work: row.running,
         },
     ))
 }

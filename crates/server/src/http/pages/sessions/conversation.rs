@@ -122,6 +122,26 @@ pub(super) fn items(visitor: &Visitor<'_>, registry: &Registry, rows: &[StepRow]
     rows.iter().filter_map(|row| item((visitor, registry), row, &asked, &ended)).collect()
 }
 
+/// A message of a person that the session has not heard yet.
+pub(in super::super) struct Unheard {
+    pub(in super::super) when: When,
+    pub(in super::super) text: Shown,
+}
+
+/// What people have said to a session that it has not heard yet, the oldest first.
+pub(in super::super) async fn unheard(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    session: &str,
+) -> Result<Vec<Unheard>, ToolError> {
+    let messages = membership.project.sessions.unheard(membership.project.id, session).await?;
+    let shown = messages.into_iter().map(|message| Unheard {
+        when: When::of(visitor, message.at_ms),
+        text: Shown::markdown(&message.text, SAID_LEVEL, SAID_LINES_MAX, SAID_BYTES_MAX),
+    });
+    Ok(shown.collect())
+}
+
 /// Says beside each call which ask held it, or which one it waits for, and where the audit has it.
 pub(super) async fn tell_asks(membership: &Membership, rows: &[StepRow], items: &mut [Item]) -> Result<(), ToolError> {
     let calls = || rows.iter().filter(|row| kind_of(&row.step).0 == "call");

@@ -7,7 +7,7 @@ mod replay;
 mod start;
 mod trace;
 
-pub(super) use conversation::answer_text;
+pub(super) use conversation::{Unheard, answer_text, unheard};
 
 use std::collections::BTreeSet;
 
@@ -203,7 +203,7 @@ fn address(membership: &Membership, id: &str) -> String {
 }
 
 /// Whether the person may start sessions here.
-fn can_work(membership: &Membership) -> bool {
+pub(super) fn can_work(membership: &Membership) -> bool {
     membership.role != Role::Viewer && membership.project.work.is_some()
 }
 

@@ -10,7 +10,7 @@ use toolhost_contract::{ErrorKind, ToolError};
 use toolhost_host::ask_id;
 use toolhost_store::{Role, SessionRow, SessionState, StepRow};
 
-use super::conversation::{Item, answer_text, items, kind_of, number, tell_asks, text};
+use super::conversation::{Item, Unheard, answer_text, items, kind_of, number, tell_asks, text, unheard};
 use super::start::work;
 use super::{PART, State, address};
 use crate::http::envelope;
@@ -38,6 +38,7 @@ struct SessionPage<'a> {
     id: String,
     facts: Vec<Fact>,
     items: Vec<Item>,
+    unheard: Vec<Unheard>,
     /// Where changes are shown the other way, and what that is called.
     view: Option<(String, &'static str)>,
     earlier: Option<String>,
@@ -77,6 +78,8 @@ struct Can {
     /// What people are asked.
     answer: bool,
     say: bool,
+    /// What is said waits until the turn at work is over.
+    say_later: bool,
     resume: bool,
     pause: bool,
     cancel: bool,
@@ -94,7 +97,8 @@ impl Can {
         let (ended, done) = (row.state == SessionState::Cancelled, row.state == SessionState::Done);
         Self {
             answer: membership.approver,
-            say: is_own && !ended && !row.running,
+            say: is_own && !ended,
+            say_later: row.running,
             resume: is_own && !ended && !done && !row.running,
             pause: stops && row.running && !ended,
             cancel: stops && !ended && (row.running || !done),
@@ -228,6 +232,7 @@ async fn shown(
             id: name(&row.id),
             facts: facts(visitor, membership, &row, &opening.unwrap_or_default()),
             items,
+            unheard: if before == row.steps { unheard(visitor, membership, id).await? } else { Vec::new() },
             view: is_diff.then(|| match look.is_split {
                 true => (format!("{address}?{part}view=unified"), "Changes one below the other"),
                 false => (format!("{address}?{part}view={SPLIT}"), "Changes side by side"),

@@ -1,0 +1,93 @@
+//! What people say to a session that is at work: it waits until the process that runs the session has written it down as a step.
+//!
+//! The hard problem is that a message must be heard once and not get lost. It is taken away in the commit that writes its step, and a
+//! session that lets go looks for messages behind the project's lock: whoever speaks after that finds a session that nobody runs.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Row, Sessions};
+use crate::db::{Tx, sql};
+use crate::error::{Error, Result};
+
+/// Messages that may wait to be heard by one session.
+const MESSAGES_MAX: i64 = 50;
+
+/// A message that no run of its session has heard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Message {
+    #[serde(skip)]
+    pub(super) number: i64,
+    pub at_ms: i64,
+    pub text: String,
+}
+
+impl Sessions {
+    /// Leaves a message for whoever runs the session. False if nobody does, and nothing was left.
+    ///
+    /// # Errors
+    /// If there is no such session, too many messages wait, or it cannot be written.
+    pub async fn leave(&self, project: i64, id: &str, text: &str) -> Result<bool> {
+        let found = self.get(project, id).await?;
+        if !found.running {
+            return Ok(false);
+        }
+        let mut tx = self.inner.db.write_lightly().await?;
+        tx.lock_project(project).await?;
+        let query = "SELECT 1 AS runs FROM agent_session
+             WHERE project_id = $1 AND id = $2 AND host = $3 AND COALESCE(wanted, '') <> 'cancel'";
+        let runs = sql(query).bind(project).bind(id).bind(&found.host).optional(&mut tx).await?;
+        if runs.is_none() {
+            return Ok(false);
+        }
+        let query = "SELECT COUNT(*) AS count, COALESCE(MAX(number), 0) AS last FROM session_message
+             WHERE project_id = $1 AND session_id = $2";
+        let waiting = sql(query).bind(project).bind(id).one(&mut tx).await?;
+        if waiting.get::<i64>("count")? >= MESSAGES_MAX {
+            return Err(Error::TooManyMessages { id: id.to_owned(), max: MESSAGES_MAX });
+        }
+        let last: i64 = waiting.get("last")?;
+        sql("INSERT INTO session_message (project_id, session_id, number, at_ms, text) VALUES ($1, $2, $3, $4, $5)")
+            .bind(project)
+            .bind(id)
+            .bind(last + 1)
+            .bind(self.inner.clock.unix_ms())
+            .bind(text.replace('\0', "\u{fffd}"))
+            .run(&mut tx)
+            .await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+
+    /// The messages that wait to be heard by a session, the oldest first.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub async fn unheard(&self, project: i64, id: &str) -> Result<Vec<Message>> {
+        let text =
+            "SELECT number, at_ms, text FROM session_message WHERE project_id = $1 AND session_id = $2 ORDER BY number";
+        sql(text).bind(project).bind(id).read(&self.inner.db).await?.iter().map(message).collect()
+    }
+}
+
+/// The step that a message becomes when it is heard.
+pub(super) fn as_step(text: &str) -> Value {
+    json!({ "text": text })
+}
+
+pub(super) async fn oldest(tx: &mut Tx, project: i64, id: &str) -> Result<Option<Message>> {
+    let text = "SELECT number, at_ms, text FROM session_message WHERE project_id = $1 AND session_id = $2
+         ORDER BY number LIMIT 1";
+    sql(text).bind(project).bind(id).optional(tx).await?.as_ref().map(message).transpose()
+}
+
+pub(super) async fn remove(tx: &mut Tx, project: i64, id: &str, number: i64) -> Result<()> {
+    let text = "DELETE FROM session_message WHERE project_id = $1 AND session_id = $2 AND number = $3";
+    sql(text).bind(project).bind(id).bind(number).run(tx).await?;
+    Ok(())
+}
+
+fn message(row: &Row) -> Result<Message> {
+    Ok(Message { number: row.get("number")?, at_ms: row.get("at_ms")?, text: row.get("text")? })
+}
