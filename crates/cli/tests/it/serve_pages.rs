@@ -39,7 +39,7 @@ async fn a_person_puts_back_what_a_call_has_changed_and_nothing_that_came_later(
     assert_eq!(done.status, 303, "{done:?}");
     assert_eq!(workspace.read("kept.txt"), "before\n");
     let audit = look(&served, &cookie, &format!("/projects/{project}/audit?tool=undo")).await.body;
-    assert!(audit.contains("<strong>undo</strong>") && audit.contains("local (workbench)"), "{audit}");
+    assert!(audit.contains("<strong>Undo changes of files: ") && audit.contains("local (workbench)"), "{audit}");
     assert_eq!(served.end(), Some(0));
 }
 

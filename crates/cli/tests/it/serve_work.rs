@@ -186,3 +186,38 @@ async fn a_token_cannot_make_sessions_with_a_profile_that_it_has_not() {
         assert_eq!(reply.status, 403, "{path}: {reply:?}");
     }
 }
+
+#[tokio::test]
+async fn what_is_said_to_an_agent_at_work_is_heard_after_a_kill_of_the_server() {
+    let workspace = TempWorkspace::new();
+    let file = workspace.beside("script.json");
+    let turns = json!({ "turns": [
+        { "calls": [{ "tool": "human_ask", "arguments": { "question": "Which name?" } }] },
+        { "text": "Ada.", "expect": { "user": "In capitals, please." } },
+    ] });
+    std::fs::write(&file, turns.to_string()).unwrap();
+    let mut room = Room::new(&format!("model = \"script:{}\"\n", file.to_str().unwrap()));
+    let started = room.data("POST", "/sessions", json!({ "goal": "Ask for a name." })).await;
+    let id = started["id"].as_str().unwrap().to_owned();
+    while room.data("GET", "/asks", Value::Null).await["asks"].as_array().is_none_or(Vec::is_empty) {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let said = room.data("POST", &format!("/sessions/{id}/messages"), json!({ "text": "In capitals, please." })).await;
+    assert_eq!(said["running"], true, "{said}");
+    let empty = room.send("POST", &format!("/sessions/{id}/resume"), Value::Null).await;
+    assert_eq!(empty.status, 409, "it is at work: {empty:?}");
+    room.server.kill();
+    room.server = Served::start(&room.program, &[]);
+    let steps = room.data("GET", &format!("/sessions/{id}/steps"), Value::Null).await;
+    assert!(!steps.to_string().contains("In capitals"), "it has not heard it: {steps}");
+    room.data("POST", &format!("/sessions/{id}/resume"), Value::Null).await;
+    // The call may take up the ask of before, or ask anew.
+    while room.data("GET", &format!("/sessions/{id}"), Value::Null).await["running"] == true {
+        room.program.run(&["review", "decide", "--everything", "--answer", "Ada"]);
+    }
+    assert_eq!(ended(&room, &id).await["state"], "done");
+    let steps = room.data("GET", &format!("/sessions/{id}/steps"), Value::Null).await;
+    assert_eq!(steps.to_string().matches("In capitals").count(), 1, "it heard it once: {steps}");
+    let rows = room.program.run(&["--json", "audit", "show", "--tool", "session.say"]);
+    assert_eq!(rows.stdout.matches("In capitals").count(), 2, "its two rows: {rows:?}");
+}
