@@ -181,6 +181,9 @@ impl From<Error> for ToolError {
         if matches!(error, Error::SessionRuns { .. } | Error::SessionEnded { .. } | Error::SessionStopped { .. }) {
             return Self::new(ErrorKind::Conflict, error.to_string());
         }
+        if matches!(error, Error::TooManyMessages { .. }) {
+            return Self::new(ErrorKind::Limit, error.to_string());
+        }
         if matches!(error, Error::Name(_) | Error::SessionsBeginSo { .. }) {
             return Self::new(ErrorKind::Validation, error.to_string());
         }

@@ -76,6 +76,8 @@ pub enum Error {
     TooFewTurns { id: String, turns: u32, asked: u32 },
     #[error("the message is empty")]
     EmptyMessage,
+    #[error("this has {chars} characters; {max} is the most: put a long text into a file, and name the file")]
+    SaidTooLong { chars: usize, max: usize },
     #[error("a session on the workflow package works with the package alone: name no files of the workspace for it")]
     FilesOfPackage,
     #[error("a session is given at most {most} files to begin with, not {asked}")]
@@ -156,6 +158,7 @@ impl Error {
                 | Self::SessionDone { .. }
                 | Self::TooFewTurns { .. }
                 | Self::EmptyMessage
+                | Self::SaidTooLong { .. }
                 | Self::FilesOfPackage
                 | Self::TooManyFiles { .. }
                 | Self::SessionFile { .. }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use toolhost_agent::session::{
-    AnswerForm, Control, EndStep, LoopLimits, LoopResult, Opening, ResultForm, SayStep, SessionState as Loop, Status,
-    Watch, run_tool_loop, step,
+    AnswerForm, Control, EndStep, LoopLimits, LoopResult, Opening, ResultForm, SessionState as Loop, Status, Watch,
+    run_tool_loop, step,
 };
 use toolhost_agent::start::{self, About, BuilderTarget, Task};
 use toolhost_agent::{BegunRun, Catalog, ObservedModel, ToolHost};
@@ -157,6 +157,8 @@ impl Host {
     pub async fn start(&self, request: SessionRequest, model: &OpenModel) -> Result<Session> {
         // Whoever may only read has no business with the operator's model.
         self.connection().need_role(Role::Editor).await?;
+        let (Task::Workspace { goal, .. } | Task::Builder(BuilderTarget { goal, .. })) = &request.task;
+        expect_short(goal)?;
         let mut host = self.clone();
         if let Some(ticket) = &request.ticket {
             host.about_ticket(Some(ticket.clone())).await?;
@@ -275,21 +277,21 @@ impl Host {
         Ok(found)
     }
 
-    /// Says something to a session of this user that is at work: it hears this before its next turn. False if nobody runs it; then
-    /// [`Session::say`] goes on with it.
+    /// Leaves a message for a session of this user, whether somebody runs it or not: one at work hears it before its next turn, any other
+    /// when it goes on. Answers where the session stands then.
     ///
     /// # Errors
-    /// As [`Host::resumable`]; if the message is empty, or too many wait to be heard.
-    pub async fn say_to_running(&self, id: &str, text: &str) -> Result<bool> {
+    /// As [`Host::resumable`]; if the message is empty or too long, or too many wait to be heard.
+    pub async fn leave_message(&self, id: &str, text: &str) -> Result<SessionRow> {
         if text.trim().is_empty() {
             return Err(Error::EmptyMessage);
         }
-        if !self.resumable(id).await?.running {
-            return Ok(false);
-        }
+        expect_short(text)?;
+        self.resumable(id).await?;
         let (sessions, project) = (self.store().sessions(), self.connection().project().id);
         let leave = async { Ok::<_, Error>(sessions.leave(project, id, text).await?) };
-        self.connection().record_session(id, "session.say", json!({ "text": text }), leave).await
+        self.connection().record_session(id, "session.say", json!({ "text": text }), leave).await?;
+        Ok(sessions.get(project, id).await?)
     }
 
     /// Where a session of the project stands.
@@ -433,13 +435,13 @@ impl Session {
     /// If it runs elsewhere or has ended, or its journal cannot be written. A session that fails or reaches a limit has a
     /// result that says so.
     pub async fn run_watched(&self, message: Option<String>, watch: &Arc<dyn Watch>) -> Result<LoopResult> {
-        if message.as_ref().is_some_and(|text| text.trim().is_empty()) {
-            return Err(Error::EmptyMessage);
+        if let Some(text) = message {
+            self.host.leave_message(&self.id, &text).await?;
         }
-        let (mut result, mut is_told) = self.run_once(message, watch).await?;
+        let (mut result, mut is_told) = self.run_once(watch).await?;
         // Somebody has said something after the run had looked for messages for the last time.
         while is_told && result.status == Status::Completed {
-            match self.run_once(None, watch).await {
+            match self.run_once(watch).await {
                 Ok(next) => (result, is_told) = next,
                 // Whoever was faster goes on with it, and hears the message.
                 Err(Error::Store(toolhost_store::Error::SessionRuns { .. })) => break,
@@ -450,24 +452,18 @@ impl Session {
     }
 
     /// One run, and whether it ended with messages that nobody has heard.
-    async fn run_once(&self, message: Option<String>, watch: &Arc<dyn Watch>) -> Result<(LoopResult, bool)> {
+    async fn run_once(&self, watch: &Arc<dyn Watch>) -> Result<(LoopResult, bool)> {
         let found = self.host.resumable(&self.id).await?;
-        if found.state == SessionState::Done && message.is_none() {
+        let (sessions, connection) = (self.host.store().sessions(), self.host.connection());
+        let project = connection.project().id;
+        if found.state == SessionState::Done && sessions.unheard(project, &self.id).await?.is_empty() {
             return Err(Error::SessionDone { id: self.id.clone() });
         }
-        let held = self.host.store().sessions().hold(self.host.connection().project().id, &self.id).await?;
-        let connection = self.host.connection();
-        match message {
-            Some(text) => {
-                let told = json!({ "text": text });
-                connection.record_session(&self.id, "session.say", told, self.tell(&held, text)).await?;
-            }
-            // The first run is the start itself.
-            None if found.steps > 1 || found.state != SessionState::Active => {
-                let goes_on = async { Ok::<_, Error>(()) };
-                connection.record_session(&self.id, "session.resume", json!({}), goes_on).await?;
-            }
-            None => {}
+        let held = sessions.hold(project, &self.id).await?;
+        // What was said is recorded as that, and the first run is the start itself.
+        if !self.hear(&held).await? && (found.steps > 1 || found.state != SessionState::Active) {
+            let goes_on = async { Ok::<_, Error>(()) };
+            connection.record_session(&self.id, "session.resume", json!({}), goes_on).await?;
         }
         let result = self.run_held(&held, watch).await?;
         let code = result.error.as_ref().map(|error| error.code.as_str());
@@ -519,20 +515,33 @@ impl Session {
         )))
     }
 
-    /// Adds what a person says before the next turn, and what has happened since the last one.
-    async fn tell(&self, held: &Held, text: String) -> Result<()> {
+    /// Adds what people have said before the next turn, and what has happened since the last one. Says whether somebody has.
+    async fn hear(&self, held: &Held) -> Result<bool> {
+        let project = self.host.connection().project().id;
+        if self.host.store().sessions().unheard(project, &self.id).await?.is_empty() {
+            return Ok(false);
+        }
         let turns = (0..u32::MAX).take_while(|turn| held.has(&step::turn(*turn))).count();
         let turns = u32::try_from(turns).unwrap_or(u32::MAX);
         let free = || (0..u32::MAX).find(|number| !held.has(&step::say(turns, *number))).unwrap_or(u32::MAX);
-        // What was said before this, and not heard, is heard before it.
-        while held.hear(&step::say(turns, free())).await? {}
         let since = start::since(&self.tools, &*self.model.model, &self.opening).await;
-        let since = match (since, self.answered().await?) {
+        let mut since = match (since, self.answered().await?) {
             (Some(since), Some(answered)) => Some(format!("{since}\n\n{answered}")),
             (since, answered) => since.or(answered),
         };
-        let said: Value = serde_json::to_value(SayStep { text, since })?;
-        Ok(held.say(&step::say(turns, free()), said).await?)
+        // It is told before the first message.
+        while held.hear(&step::say(turns, free()), since.take().as_deref()).await? {}
+        Ok(true)
+    }
+}
+
+/// Characters of a message or a goal. A longer text would fill a model's window for good, since what a person says is never put away.
+const SAID_CHARS_MAX: usize = 100_000;
+
+fn expect_short(text: &str) -> Result<()> {
+    match text.chars().count() {
+        chars if chars > SAID_CHARS_MAX => Err(Error::SaidTooLong { chars, max: SAID_CHARS_MAX }),
+        _ => Ok(()),
     }
 }
 

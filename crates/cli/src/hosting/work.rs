@@ -48,6 +48,9 @@ const PACKAGE_KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How long the start of a session waits for the session's first event.
 const BEGIN_MAX: Duration = Duration::from_secs(5);
 
+/// How long until it is looked again whether a run has ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
 /// How long a test of a model takes at most, and how many tokens its answer has.
 const TEST_MAX: Duration = Duration::from_secs(30);
 const TEST_TOKENS_MAX: u32 = 64;
@@ -139,7 +142,7 @@ impl ProjectWork {
     }
 
     /// Runs a session in a task of its own, to its end. Comes back when it runs, or has ended.
-    async fn run(&self, session: Session, message: Option<String>) -> Result<(), ToolError> {
+    async fn run(&self, session: Session) -> Result<(), ToolError> {
         let id = session.id().to_owned();
         {
             let mut runs = lock(&self.runs);
@@ -156,7 +159,7 @@ impl ProjectWork {
         let (begun, begins) = oneshot::channel();
         self.tasks.spawn(async move {
             let watch: Arc<dyn Watch> = Arc::new(Begun(Mutex::new(Some(begun))));
-            if let Err(error) = session.run_watched(message, &watch).await {
+            if let Err(error) = session.run_watched(None, &watch).await {
                 tracing::warn!(%error, session = id, "a session did not run to its end");
             }
             lock(&runs).remove(&id);
@@ -442,7 +445,7 @@ impl Work for ProjectWork {
             }
             let session = host.start(request, &model).await?.with_origin(run.origin);
             let id = session.id().to_owned();
-            self.run(session, None).await?;
+            self.run(session).await?;
             Self::standing(&host, &id).await
         })
     }
@@ -450,22 +453,35 @@ impl Work for ProjectWork {
     fn go_on<'a>(&'a self, by: By<'a>, session: &'a str, message: Option<String>) -> Done<'a, SessionInfo> {
         Box::pin(async move {
             let host = self.host_of(by).await?;
-            let found = host.resumable(session).await?;
-            let is_told = match &message {
-                Some(text) if found.running => host.say_to_running(session, text).await?,
-                None if found.running => {
+            let found = match &message {
+                // It waits in the database until somebody hears it: whoever runs the session now, or the run that begins here.
+                Some(text) => host.leave_message(session, text).await?,
+                None => host.resumable(session).await?,
+            };
+            match found.running {
+                true if message.is_some() => return Ok(found.into()),
+                true => {
                     let error = ToolError::new(ErrorKind::Conflict, format!("{session} is at work already"));
                     return Err(error.hint("say something to it, or wait until it stops"));
                 }
-                _ => false,
-            };
-            if is_told {
-                return Self::standing(&host, session).await;
+                false => {}
             }
             // A session that was begun at a terminal may have a model of that person's.
             let named = Some(&*found.model).filter(|named| self.models.default.as_deref() != Some(named));
             let opened = host.resume(session, &self.model(named)?).await?;
-            self.run(opened, message).await?;
+            // A run that has just let go of the session may still stand among those here, for a moment.
+            let ended = tokio::time::timeout(BEGIN_MAX, async {
+                while lock(&self.runs).contains_key(session) && !host.session(session).await?.running {
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+                Ok::<_, ToolError>(())
+            });
+            ended.await.unwrap_or(Ok(()))?;
+            match self.run(opened).await {
+                // Whoever was faster hears the message.
+                Err(error) if message.is_some() && error.kind == ErrorKind::Conflict => {}
+                run => run?,
+            }
             Self::standing(&host, session).await
         })
     }

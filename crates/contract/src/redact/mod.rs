@@ -16,8 +16,8 @@ use std::sync::OnceLock;
 use self::bare::Bare;
 use self::keys::{KeySearch, NUMBERED, key_lines, lines_before};
 use self::shapes::{
-    ASSIGNED, AUTHORIZATION, BASIC, BEFORE, BEHIND, KEY_BEGINS, KEY_ENDS, LONG_NAMED, NAMED, NAMES, SHAPES,
-    WITH_DIGITS, is_named, is_random,
+    ASSIGNED, AUTHORIZATION, BASIC, BEFORE, BEHIND, KEY_BEGINS, KEY_ENDS, LONG_NAMED, NAMED, NAMES, PASSWORD, SHAPES,
+    WITH_DIGITS, is_named, is_password, is_random, names_password,
 };
 use crate::outcome::REDACTED;
 use aho_corasick::{AhoCorasick, MatchKind, packed};
@@ -69,6 +69,7 @@ struct Shapes {
     authorization: Regex,
     /// The second group is a secret if it is random.
     long_named: Regex,
+    password: Regex,
     key_begins: Regex,
     key_ends: Regex,
     numbered: Regex,
@@ -184,6 +185,11 @@ impl Redactor {
                     found.push(value.range());
                 }
             }
+            for value in shapes.password.captures_iter(text).filter_map(|found| found.get(2)) {
+                if is_password(value.as_str(), &text[value.end()..]) {
+                    found.push(value.range());
+                }
+            }
             let mut search = KeySearch::new(&shapes.numbered, text);
             let begins: Vec<Range<usize>> = shapes.key_begins.find_iter(text).map(|begin| begin.range()).collect();
             let (mut begun, mut last) = (begins.iter().map(|begin| begin.start).peekable(), 0);
@@ -278,6 +284,7 @@ impl Redactor {
                 named: [ASSIGNED, BASIC].into_iter().map(compiled).collect(),
                 authorization: compiled(AUTHORIZATION),
                 long_named: compiled(LONG_NAMED),
+                password: compiled(PASSWORD),
                 key_begins: compiled(KEY_BEGINS),
                 key_ends: compiled(KEY_ENDS),
                 numbered: compiled(NUMBERED),
@@ -308,7 +315,11 @@ impl Redactor {
                 }
                 for (key, field) in fields {
                     match field {
-                        Value::String(text) if self.names.is_in(key) && is_named(key) && is_random(text) => {
+                        Value::String(text)
+                            if self.names.is_in(key)
+                                && ((is_named(key) && is_random(text))
+                                    || (names_password(key) && is_password(text, ""))) =>
+                        {
                             REDACTED.clone_into(text);
                         }
                         _ => self.redact_json_beside(field, redacted),

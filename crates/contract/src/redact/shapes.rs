@@ -277,6 +277,28 @@ pub(super) const NAMES: &[&str] = &[
 /// reported and not taken out.
 pub(super) const NAMED: &str = r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|token)[a-z0-9_-]*["'`]?\s*[:=]\s*["'`]?)([^\s"'`$(){}<>\[\],;]{8,})"#;
 
+/// A password beside its name, however short. The first group is kept, and the second is a secret if it [may be one](is_password).
+pub(super) const PASSWORD: &str = concat!(
+    r#"(?i)(pass(?:word|wd|phrase)(?:\\*["'`]|\*{1,2})?(?:\s*(?:=>|:=|[:=])\s*|\s+is\s+)(?:\\*["'`]|\*{1,2}\s?){0,2})"#,
+    r#"([a-z0-9!@#$%^&*?+~_.-]{6,64})"#,
+);
+/// How names of methods and encodings begin, which stand where a password could.
+const METHODS: &[&str] = &["sha", "md5", "argon", "bcrypt", "scrypt", "pbkdf", "base", "utf", "aes", "rsa", "hs", "rs"];
+
+/// Whether a name is that of a password, such as `dbPassword`.
+pub(super) fn names_password(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["password", "passwd", "passphrase"].iter().any(|end| name.ends_with(end))
+}
+
+/// Whether what stands beside the name of a password may be one: it has a digit, and is neither a call nor the name of a method.
+pub(super) fn is_password(value: &str, behind: &str) -> bool {
+    let word = value.to_ascii_lowercase();
+    let is_method =
+        METHODS.iter().any(|method| word.starts_with(method)) && word.bytes().all(|b| b.is_ascii_alphanumeric());
+    value.bytes().any(|byte| byte.is_ascii_digit()) && !is_method && !behind.starts_with(['(', '[', '{'])
+}
+
 /// Where the text of a private key begins (RFC 7468, and RFC 9580 for PGP).
 pub(super) const KEY_BEGINS: &str = "-----BEGIN (?:[A-Z ]*PRIVATE KEY|PGP PRIVATE KEY BLOCK)-----";
 /// Where it ends.

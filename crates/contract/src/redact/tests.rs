@@ -25,6 +25,35 @@ fn values_made_by_chance_are_told_from_names() {
 }
 
 #[test]
+fn a_short_password_beside_its_name_is_a_secret() {
+    for (before, secret, after) in [
+        ("password=", "12345678", ""),
+        ("password=", "Tr0ub4dor&3", "\n"),
+        ("password: ", "8nZQrbpRiKgCPE", " and more"),
+        ("\"password\": \"", "1jQh0WT43Z3gFT", "\","),
+        ("the password is ", "hunter2", "."),
+        ("**password**: ", "hunter2!", ""),
+        ("db_passwd = '", "abc123", "'"),
+    ] {
+        // A full stop may belong to a password or end the sentence.
+        let after_kept = if after == "." { "" } else { after };
+        check(&format!("{before}{secret}{after}"), &format!("{before}[redacted]{after_kept}"));
+    }
+    for text in [
+        "password: String",
+        "password: &str = read_line()?",
+        "password = sha256(input1)",
+        "password: argon2id",
+        "password_min: 123456",
+        "password = inputs1[0]",
+        "the password is wrong",
+        "password: ${PASSWORD}",
+    ] {
+        check(text, text);
+    }
+}
+
+#[test]
 fn the_cookie_of_a_login_is_a_secret() {
     let secret = "0123456789abcdef".repeat(4);
     for name in ["toolhost-7420", "__Host-toolhost"] {

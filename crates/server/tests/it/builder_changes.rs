@@ -174,6 +174,8 @@ async fn a_clash_is_shown_with_its_three_sides_and_cannot_be_applied() {
     assert_eq!(forced.status, 409, "{forced:?}");
     assert_eq!(browser.post(&path, "decision=discard").await.status, 303);
     let given_up = shown(&browser, &path).await;
+    let late = browser.post(&path, &form(&[("decision", "apply"), ("digest", "x")])).await;
+    assert!(late.status == 409 && late.body.contains("another state by now: given up"), "{late:?}");
     assert!(given_up.contains("<dt>Given up</dt>") && given_up.contains("local (workbench)</a>"), "{given_up}");
     assert!(shown(&browser, &format!("{CHANGES}?state=rejected")).await.contains(&mine));
 }

@@ -75,6 +75,8 @@ async fn the_audit_shows_what_was_done_the_newest_first_and_page_by_page() {
     assert!(seen >= 1 && page.contains("f0.txt"), "{page}");
     let failed = browser.get("/projects/p0/audit?failed=on").await.body;
     assert!(failed.contains("missing.txt") && !failed.contains("f59.txt"), "{failed}");
+    // The row that says with what it began is no failure, and stands on another page.
+    assert!(failed.contains(": missing.txt</strong>"), "{failed}");
     let reads = browser.get("/projects/p0/audit?tool=file_read").await.body;
     assert!(reads.contains("missing.txt") && !reads.contains("f59.txt"), "{reads}");
     let mine = browser.get(&format!("/projects/p0/audit?by={USER_NAME}")).await.body;

@@ -726,12 +726,25 @@ async fn a_session_at_work_can_be_told_something_and_shows_what_it_has_not_heard
     assert!(!page.contains("not heard yet"), "{page}");
     assert_eq!(browser.post(&path, &form(&[("do", "say"), ("text", "Use tabs")])).await.status, 303);
     assert_eq!(told.said.lock().unwrap().pop().unwrap(), r#"go on local Some("Use tabs")"#);
-    assert!(sessions.leave(house.project.id, ID, "Use <b>tabs</b>").await.unwrap());
+    let secret = format!("ghp_\u{200b}{}", "a1B2".repeat(9));
+    sessions.leave(house.project.id, ID, &format!("Use <b>tabs</b> {secret}")).await.unwrap();
     let page = browser.get(&path).await.body;
     assert!(page.contains("Message, not heard yet") && page.contains("Use &#60;b&#62;tabs"), "{page}");
+    assert!(page.contains("[redacted]") && !page.contains("a1B2"), "as the step that it becomes: {page}");
     assert!(toolhost_contract::Journal::take_message(&held, "say_0_0").await.unwrap().is_some());
     assert!(!browser.get(&path).await.body.contains("not heard yet"));
+    // A page that was open when somebody else cancelled the session keeps what was typed.
+    assert!(page.contains("value=\"pause\""), "{page}");
+    sessions.want(house.project.id, ID, toolhost_contract::Signal::Pause).await.unwrap();
+    let page = browser.get(&path).await.body;
+    assert!(page.contains("pauses after the call under way") && !page.contains("value=\"pause\""), "{page}");
+    sessions.leave(house.project.id, ID, "And hurry").await.unwrap();
+    sessions.want(house.project.id, ID, toolhost_contract::Signal::Cancel).await.unwrap();
     held.release(SessionState::Paused, None).await.unwrap();
+    assert!(browser.get(&path).await.body.contains("Message, never heard"));
+    let late = browser.post(&path, &form(&[("do", "say"), ("text", "busy")])).await;
+    assert!(late.status == 409 && late.body.contains("What you have written"), "{late:?}");
+    assert!(late.body.contains("<code>busy</code>"), "{late:?}");
 }
 
 #[tokio::test]

@@ -65,14 +65,14 @@ impl Held {
         Ok(())
     }
 
-    /// Makes a message that waits a step, which the run to come will find. Says whether there was one.
+    /// Makes a message that waits a step, which the run to come will find. `since`: what is told before it. Says whether there was one.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub async fn hear(&self, step: &str) -> Result<bool> {
+    pub async fn hear(&self, step: &str, since: Option<&str>) -> Result<bool> {
         let failed = |error: JournalError| Error::Journal(error.to_string());
-        let Some(text) = self.take_message(step).await.map_err(failed)? else { return Ok(false) };
-        lock(&self.before).insert(step.to_owned(), messages::as_step(&text));
+        let Some(text) = self.take(step, since).await.map_err(failed)? else { return Ok(false) };
+        lock(&self.before).insert(step.to_owned(), messages::as_step(&text, since));
         Ok(true)
     }
 
@@ -112,6 +112,15 @@ impl Held {
         let (project, id) = &self.shared.key;
         let mut tx = self.inner.db.snapshot().await?;
         messages::oldest(&mut tx, *project, id).await
+    }
+
+    async fn take(&self, step: &str, since: Option<&str>) -> std::result::Result<Option<String>, JournalError> {
+        let found = self.oldest_message().await.map_err(|error| JournalError::Failed(error.to_string()))?;
+        let Some(message) = found else { return Ok(None) };
+        self.keep_step(step, messages::as_step(&message.text, since), None, Some(message.number)).await?;
+        // Before it is written, it would be found again.
+        self.settle().await?;
+        Ok(Some(message.text))
     }
 
     async fn keep_step(
@@ -201,14 +210,7 @@ impl Journal for Held {
     }
 
     fn take_message<'a>(&'a self, step: &'a str) -> BoxFuture<'a, std::result::Result<Option<String>, JournalError>> {
-        Box::pin(async move {
-            let found = self.oldest_message().await.map_err(|error| JournalError::Failed(error.to_string()))?;
-            let Some(message) = found else { return Ok(None) };
-            self.keep_step(step, messages::as_step(&message.text), None, Some(message.number)).await?;
-            // Before it is written, it would be found again.
-            self.settle().await?;
-            Ok(Some(message.text))
-        })
+        Box::pin(self.take(step, None))
     }
 
     fn settle(&self) -> BoxFuture<'_, std::result::Result<(), JournalError>> {

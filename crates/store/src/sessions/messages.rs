@@ -1,12 +1,12 @@
-//! What people say to a session that is at work: it waits until the process that runs the session has written it down as a step.
+//! What people say to a session: it waits until the process that runs the session has written it down as a step.
 //!
 //! The hard problem is that a message must be heard once and not get lost. It is taken away in the commit that writes its step, and a
-//! session that lets go looks for messages behind the project's lock: whoever speaks after that finds a session that nobody runs.
+//! session that lets go looks for messages behind the project's lock: what is said after that is heard by the next run.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Row, Sessions};
+use super::{Row, SessionState, Sessions, find};
 use crate::db::{Tx, sql};
 use crate::error::{Error, Result};
 
@@ -24,23 +24,19 @@ pub struct Message {
 }
 
 impl Sessions {
-    /// Leaves a message for whoever runs the session. False if nobody does, and nothing was left.
+    /// Leaves a message for whoever runs the session, now or next.
     ///
     /// # Errors
-    /// If there is no such session, too many messages wait, or it cannot be written.
-    pub async fn leave(&self, project: i64, id: &str, text: &str) -> Result<bool> {
-        let found = self.get(project, id).await?;
-        if !found.running {
-            return Ok(false);
-        }
+    /// If there is no such session, it was cancelled, too many messages wait, or it cannot be written.
+    pub async fn leave(&self, project: i64, id: &str, text: &str) -> Result<()> {
         let mut tx = self.inner.db.write_lightly().await?;
         tx.lock_project(project).await?;
-        let query = "SELECT 1 AS runs FROM agent_session
-             WHERE project_id = $1 AND id = $2 AND host = $3 AND COALESCE(wanted, '') <> 'cancel'";
-        let runs = sql(query).bind(project).bind(id).bind(&found.host).optional(&mut tx).await?;
-        if runs.is_none() {
-            return Ok(false);
+        let query = "SELECT 1 AS ends FROM agent_session
+             WHERE project_id = $1 AND id = $2 AND (state = 'cancelled' OR COALESCE(wanted, '') = 'cancel')";
+        if sql(query).bind(project).bind(id).optional(&mut tx).await?.is_some() {
+            return Err(Error::SessionEnded { id: id.to_owned(), state: SessionState::Cancelled });
         }
+        find(&mut tx, project, id).await?;
         let query = "SELECT COUNT(*) AS count, COALESCE(MAX(number), 0) AS last FROM session_message
              WHERE project_id = $1 AND session_id = $2";
         let waiting = sql(query).bind(project).bind(id).one(&mut tx).await?;
@@ -56,8 +52,7 @@ impl Sessions {
             .bind(text.replace('\0', "\u{fffd}"))
             .run(&mut tx)
             .await?;
-        tx.commit().await?;
-        Ok(true)
+        tx.commit().await
     }
 
     /// The messages that wait to be heard by a session, the oldest first.
@@ -71,9 +66,13 @@ impl Sessions {
     }
 }
 
-/// The step that a message becomes when it is heard.
-pub(super) fn as_step(text: &str) -> Value {
-    json!({ "text": text })
+/// The step that a message becomes when it is heard. `since`: what is told before it.
+pub(super) fn as_step(text: &str, since: Option<&str>) -> Value {
+    let mut step = json!({ "text": text });
+    if let Some(since) = since {
+        step["since"] = since.into();
+    }
+    step
 }
 
 pub(super) async fn oldest(tx: &mut Tx, project: i64, id: &str) -> Result<Option<Message>> {

@@ -85,6 +85,14 @@ pub struct SessionRow {
     epoch: i64,
 }
 
+impl SessionRow {
+    /// Whether a person has told it to pause, and it has not yet.
+    #[must_use]
+    pub fn pauses(&self) -> bool {
+        self.running && self.wanted.as_deref() == Some("pause")
+    }
+}
+
 /// Which sessions a page of a list has.
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {

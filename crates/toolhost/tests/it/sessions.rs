@@ -200,15 +200,16 @@ async fn what_is_said_while_a_call_waits_is_heard_before_the_next_turn() {
         ]);
         let model = Models::new().script("said", json!({ "turns": turns }).to_string()).open("script:said").unwrap();
         let session = host.start(SessionRequest::plain("Ask for a name.").profile("developer"), &model).await.unwrap();
-        assert!(!host.say_to_running(session.id(), "Too early.").await.unwrap(), "{engine}");
         let run = session.run();
         let queue = host.connection().queue();
         while queue.get(host.connection().project().id, 1).await.is_err() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let empty = host.say_to_running(session.id(), " ").await.unwrap_err();
+        let empty = host.leave_message(session.id(), " ").await.unwrap_err();
         assert!(matches!(empty, Error::EmptyMessage), "{engine}: {empty}");
-        assert!(host.say_to_running(session.id(), "And write it in capitals.").await.unwrap(), "{engine}");
+        let long = host.leave_message(session.id(), &"ä".repeat(100_001)).await.unwrap_err();
+        assert!(matches!(long, Error::SaidTooLong { chars: 100_001, .. }), "{engine}: {long}");
+        assert!(host.leave_message(session.id(), "And write it in capitals.").await.unwrap().running, "{engine}");
         let answer = Answer::Text { text: "Ada".to_owned() };
         queue.decide(&host.connection().person(), 1, Decision { answer, rule: None }, "test").await.unwrap();
         let result = run.result().await.unwrap();
@@ -225,9 +226,9 @@ struct Late(toolhost::Host, String, AtomicBool);
 impl Watch for Late {
     fn event(&self, event: &Event) {
         if matches!(event, Event::Ended { .. }) && !self.2.swap(true, Ordering::Relaxed) {
-            let said = self.0.say_to_running(&self.1, "One more thing.");
-            let told = tokio::task::block_in_place(|| Handle::current().block_on(said)).unwrap();
-            assert!(told, "it is still held");
+            let said = self.0.leave_message(&self.1, "One more thing.");
+            let row = tokio::task::block_in_place(|| Handle::current().block_on(said)).unwrap();
+            assert!(row.running, "it is still held");
         }
     }
 }
@@ -247,6 +248,32 @@ async fn what_is_said_at_the_very_end_of_a_run_is_heard_in_another_one() {
         let result = session.run_watched(None, &watch).await.unwrap();
         assert_eq!((result.status, result.iterations), (Status::Completed, 2), "{engine}: {result:?}");
         assert_eq!(host.session(session.id()).await.unwrap().state, SessionState::Done, "{engine}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_two_hosts_are_told_at_once_is_heard_by_the_one_that_runs() {
+    for engine in engines() {
+        let (host, other) = (engine.host().await, engine.host().await);
+        let turns = json!([{ "text": "Done." }, { "text": "Two." }, { "text": "Three." }, { "text": "Four." }]);
+        let model = Models::new().script("two", json!({ "turns": turns }).to_string()).open("script:two").unwrap();
+        let session = host.start(SessionRequest::plain("Do it.").profile("developer"), &model).await.unwrap();
+        session.run().result().await.unwrap();
+        let beside = other.resume(session.id(), &model).await.unwrap();
+        let (one, two) = (session.say("One of two."), beside.say("Two of two."));
+        // One of them may find that the other runs it.
+        let (one, two) = tokio::join!(one.result(), two.result());
+        assert!(one.is_ok() || two.is_ok(), "{engine}: {one:?} {two:?}");
+        while host.session(session.id()).await.unwrap().running {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        if !host.store().sessions().unheard(host.connection().project().id, session.id()).await.unwrap().is_empty() {
+            session.run().result().await.unwrap();
+        }
+        let steps = host.connection().steps(session.id()).await.unwrap();
+        let mut said: Vec<&str> = steps.iter().filter_map(|row| row.body["text"].as_str()).collect();
+        said.sort_unstable();
+        assert_eq!(said, ["One of two.", "Two of two."], "{engine}");
     }
 }
 

@@ -31,21 +31,24 @@ pub(in crate::commands) async fn resume(
     let host = wire::open_observed(&resolved, Need::Writing, &tracing.observers(None)).await?;
     let (project, user) = (host.connection().project().id, host.connection().user().id);
     let id = &host.store().sessions().meant(project, user, id).await?.id;
-    let found = host.resumable(id).await?;
-    if let Some(text) = message.as_ref().filter(|_| found.running)
-        && host.say_to_running(id, text).await?
-    {
-        if settings.json {
-            print::json_line(&json!({ "session": id, "event": "left", "text": text }))?;
-        } else {
-            print::aside(format_args!("{id} is at work, and hears this before its next turn"));
+    let (mut found, mut is_left) = (host.resumable(id).await?, false);
+    if let Some(text) = message.take_if(|_| found.running) {
+        if host.leave_message(id, &text).await?.running {
+            if settings.json {
+                print::json_line(&json!({ "session": id, "event": "left", "text": text }))?;
+            } else {
+                print::aside(format_args!("{id} is at work, and hears this before its next turn"));
+            }
+            host.close().await?;
+            return Ok(ExitCode::SUCCESS);
         }
-        host.close().await?;
-        return Ok(ExitCode::SUCCESS);
+        // It has ended meanwhile, and hears this in the run that begins here.
+        found = host.resumable(id).await?;
+        is_left = true;
     }
     let person = conduct::person(&host);
     let is_done = found.state == SessionState::Done;
-    if is_done && message.is_none() {
+    if is_done && message.is_none() && !is_left {
         let Some(terminal) = person.as_ref().filter(|_| !settings.json) else {
             return Err(Usage::error(format!(
                 "{id} has given its answer; say what comes next: session resume {id} \"…\""

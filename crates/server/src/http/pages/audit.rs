@@ -168,12 +168,26 @@ fn session_of(membership: &Membership, id: &str) -> (String, String) {
 }
 
 /// The newest first. Of a call that has ended, its end alone, with what it was asked.
-fn lines(rows: &[Row], visitor: &Visitor<'_>, membership: &Membership, names: &Names) -> Vec<Line> {
+async fn lines(
+    rows: &[Row],
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    names: &Names,
+) -> Result<Vec<Line>, ToolError> {
     let of = |event: &'static str| rows.iter().filter(move |row| row.event == event);
     let ended: HashSet<&str> = of("finished").map(|row| &*row.call_id).collect();
-    let begun: HashMap<&str, &Row> = of("started").map(|row| (&*row.call_id, row)).collect();
+    // Most rows of a call do not repeat its arguments, and the one that has them may be on another page.
+    let has_arguments = |row: &Row| row.content().get("arguments").is_some_and(|arguments| !arguments.is_null());
+    let told: HashSet<&str> = rows.iter().filter(|row| has_arguments(row)).map(|row| &*row.call_id).collect();
+    let missing: HashSet<String> =
+        rows.iter().filter(|row| !told.contains(&*row.call_id)).map(|row| row.call_id.clone()).collect();
+    let missing: Vec<String> = missing.into_iter().collect();
+    let project = &membership.project;
+    let others = project.reader.audit_of_calls(project.id, &missing, CALL_ROWS_MAX).await?;
+    let begun: HashMap<&str, &Row> =
+        others.iter().chain(rows).filter(|row| has_arguments(row)).map(|row| (&*row.call_id, row)).collect();
     let shown = rows.iter().rev().filter(|row| row.event != "started" || !ended.contains(&*row.call_id));
-    shown.map(|row| Line::of(row, begun.get(&*row.call_id).copied(), visitor, membership, names)).collect()
+    Ok(shown.map(|row| Line::of(row, begun.get(&*row.call_id).copied(), visitor, membership, names)).collect())
 }
 
 /// How a call went, or what a person said.
@@ -384,7 +398,7 @@ fn rows(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let looked_at = Some((first + 1, last)).filter(|_| first > 0);
         let address = membership.path(SECTION);
         let earlier = before.map(|before| format!("{address}?before={before}{}", question.written()));
-        let rows = lines(&found, &visitor, &membership, &names);
+        let rows = lines(&found, &visitor, &membership, &names).await?;
         let place = Place { live: told::CALLS, ..membership.audit_place(&visitor) };
         let mut people: Vec<String> = names.into_values().map(|name| visible_line(&name)).collect();
         people.sort_unstable();

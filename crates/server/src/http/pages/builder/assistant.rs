@@ -348,6 +348,8 @@ struct Message {
     who: &'static str,
     when: When,
     text: Shown,
+    /// What the model was told before it.
+    also: String,
     /// The name of its step.
     step: String,
 }
@@ -491,9 +493,7 @@ fn message(step: &StepRow) -> Option<Message> {
     let (class, who, text) = if is("open") {
         ("person", "Person", field("/goal").to_owned())
     } else if is("say") {
-        let since = Some(field("/since")).filter(|since| !since.is_empty());
-        let since = since.map(|since| format!("\n\n(The assistant was also told: {since})")).unwrap_or_default();
-        ("person", "Person", format!("{}{since}", field("/text")))
+        ("person", "Person", field("/text").to_owned())
     } else if is("turn") {
         let calls = step.body.pointer("/reply/calls").and_then(Value::as_array).map_or(0, Vec::len);
         match (summary(field("/reply/text")), calls) {
@@ -518,7 +518,8 @@ fn message(step: &StepRow) -> Option<Message> {
         "call" => Shown::of(&text, usize::MAX, usize::MAX),
         _ => Shown::markdown(&text, SAID_LEVEL, usize::MAX, usize::MAX),
     };
-    Some(Message { class, who, when: When::on(step.at_ms), text, step: encoded(&step.step) })
+    let also = if is("say") { cut(field("/since")) } else { String::new() };
+    Some(Message { class, who, when: When::on(step.at_ms), text, also, step: encoded(&step.step) })
 }
 
 /// What was sent back, without the lines around each answer of a tool, which are for the model.

@@ -247,6 +247,10 @@ async fn decided(
                 return Err(ToolError::new(ErrorKind::Validation, "No operation is chosen"));
             }
             let preview = work(membership)?.preview(visitor.by(), id, operations.clone()).await?;
+            if !matches!(&*preview.change_set.status, "staged" | "validated") {
+                let message = format!("The set has another state by now: {}", status_words(&preview.change_set.status));
+                return Err(ToolError::new(ErrorKind::Conflict, message).hint("Nothing was applied."));
+            }
             if form.get("digest") != Some(&preview.digest()?) {
                 let message = "An apply would now do something else than the page that you decided on has shown";
                 return Err(ToolError::new(ErrorKind::Conflict, message).hint("Look at it again below, then decide."));

@@ -134,7 +134,13 @@ pub(in super::super) async fn unheard(
     membership: &Membership,
     session: &str,
 ) -> Result<Vec<Unheard>, ToolError> {
-    let messages = membership.project.sessions.unheard(membership.project.id, session).await?;
+    let mut messages = membership.project.sessions.unheard(membership.project.id, session).await?;
+    for message in &mut messages {
+        // As the step is shown that it becomes.
+        let mut text = Value::from(std::mem::take(&mut message.text));
+        membership.project.gate.redact(&mut text);
+        message.text = text.as_str().unwrap_or_default().to_owned();
+    }
     let shown = messages.into_iter().map(|message| Unheard {
         when: When::of(visitor, message.at_ms),
         text: Shown::markdown(&message.text, SAID_LEVEL, SAID_LINES_MAX, SAID_BYTES_MAX),

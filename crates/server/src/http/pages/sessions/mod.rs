@@ -111,6 +111,8 @@ struct State {
     sentence: &'static str,
     /// Why it stopped, as its journal tells; empty where it did not stop by itself.
     why: String,
+    /// What a message is called that it has not heard.
+    unheard: &'static str,
 }
 
 impl State {
@@ -119,6 +121,7 @@ impl State {
         let (class, word, sentence) = match (row.state, row.running) {
             (SessionState::Cancelled, _) => ("", "cancelled", "A person has ended it for good."),
             (_, true) if waits => ("people", "waiting for an answer", "The agent waits for a person to answer."),
+            (_, true) if row.pauses() => ("good", "working", "The agent pauses after the call under way."),
             (_, true) => ("good", "working", "The agent is at work."),
             (SessionState::Active, false) => {
                 ("bad", "interrupted", "Nobody runs it: its host has ended. It can go on.")
@@ -132,7 +135,12 @@ impl State {
                 ("good", "done", "The agent has given its answer. Send a message, and it goes on.")
             }
         };
-        Self { class, word, code: row.code.as_deref().map(name).unwrap_or_default(), sentence, why }
+        let code = row.code.as_deref().map(name).unwrap_or_default();
+        let unheard = match row.state {
+            SessionState::Cancelled => "Message, never heard: the session ended before",
+            _ => "Message, not heard yet",
+        };
+        Self { class, word, code, sentence, why, unheard }
     }
 }
 

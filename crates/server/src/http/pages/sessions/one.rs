@@ -100,7 +100,7 @@ impl Can {
             say: is_own && !ended,
             say_later: row.running,
             resume: is_own && !ended && !done && !row.running,
-            pause: stops && row.running && !ended,
+            pause: stops && row.running && !ended && !row.pauses(),
             cancel: stops && !ended && (row.running || !done),
             fork: true,
         }
