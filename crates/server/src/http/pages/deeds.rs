@@ -40,9 +40,31 @@ const DEEDS: &[(&str, &str, &str)] = &[
     ("webhook.test", "Test a webhook", "webhook"),
 ];
 
-/// A row of the audit as a sentence: `Edit a file: a.txt`, `Add or change a member: ann, role editor`. The name alone where nothing is known
-/// of it, as of a tool that is not there any more.
+/// What tells what a call is about that has neither a path nor a command, the first that it has.
+const ABOUT: &[&str] = &["title", "name", "question", "changeSetId", "approvalId", "id", "content", "query", "path"];
+
+/// A row of the audit as a sentence: `Edit a file: a.txt`, `Create a task: Import them`, `Add or change a member: ann, role editor`. The
+/// name alone where nothing is known of it, as of a tool that is not there any more.
 pub(super) fn deed(registry: &Registry, name: &str, arguments: &Value) -> String {
+    if let Some(tool) = registry.get(name) {
+        let facts = &tool.info.facts;
+        let is = |field: &str| !arguments.get(field).is_none_or(Value::is_null);
+        let mut leading = facts.command.map(|command| command.name).into_iter().chain(facts.paths.iter().copied());
+        let about = ABOUT.iter().find(|field| arguments.get(**field).is_some_and(Value::is_string));
+        let a_try = if facts.dry_run.is_some_and(|field| arguments.get(field) == Some(&Value::Bool(true))) {
+            ", as a try"
+        } else {
+            ""
+        };
+        if let (false, Some(field)) = (leading.any(is), about) {
+            let on = told_arguments(
+                &[*field],
+                None,
+                &Value::Object([((*field).to_owned(), arguments[*field].clone())].into_iter().collect()),
+            );
+            return format!("{}{a_try}: {on}", tool.info.title);
+        }
+    }
     let told = registry.told_call(name, arguments).or_else(|| {
         let (_, title, on) = DEEDS.iter().find(|(deed, ..)| *deed == name)?;
         let fields = arguments.as_object().is_some_and(|fields| !fields.is_empty());
@@ -52,5 +74,27 @@ pub(super) fn deed(registry: &Registry, name: &str, arguments: &Value) -> String
         Some((title, on)) if on.is_empty() => title,
         Some((title, on)) => format!("{title}: {on}"),
         None => visible_line(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use toolhost_host::Registry;
+
+    use super::deed;
+
+    #[test]
+    #[expect(clippy::unwrap_used, reason = "a test says by panicking what does not hold")]
+    fn a_deed_that_is_no_tool_is_a_sentence_and_what_nobody_knows_is_its_name() {
+        let none = Registry::new(Vec::new()).unwrap();
+        let told = |name: &str, arguments| deed(&none, name, &arguments);
+        assert_eq!(told("session.say", json!({ "text": "Use tabs" })), "Say something to a session: Use tabs");
+        assert_eq!(told("session.pause", json!({})), "Pause a session");
+        assert_eq!(
+            told("member.add", json!({ "name": "ann", "role": "editor" })),
+            "Add or change a member: ann, role `editor`"
+        );
+        assert_eq!(told("gone.tool", json!({ "a": 1 })), "gone.tool");
     }
 }
