@@ -278,10 +278,13 @@ impl<'a> Run<'a> {
         Ok(heard)
     }
 
-    /// The same, and takes what a person has said meanwhile. Only where no run before has come further: what it heard then stands where
-    /// it heard it.
+    /// The same, and takes what a person has said meanwhile where no run before has come further: what a run has heard stands where it
+    /// heard it, and turns may follow that.
     pub(super) async fn hear_now(&mut self) -> Result<bool, Halt> {
-        let mut heard = self.hear()?;
+        if self.hear()? {
+            return Ok(true);
+        }
+        let mut heard = false;
         while let Some(text) = self.session.journal.take_message(&step::say(self.turn, self.heard)).await? {
             self.add_message(SayStep { text, since: None });
             heard = true;
