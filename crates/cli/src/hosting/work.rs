@@ -453,22 +453,28 @@ impl Work for ProjectWork {
     fn go_on<'a>(&'a self, by: By<'a>, session: &'a str, message: Option<String>) -> Done<'a, SessionInfo> {
         Box::pin(async move {
             let host = self.host_of(by).await?;
-            let found = match &message {
-                // It waits in the database until somebody hears it: whoever runs the session now, or the run that begins here.
-                Some(text) => host.leave_message(session, text).await?,
-                None => host.resumable(session).await?,
-            };
-            match found.running {
-                true if message.is_some() => return Ok(found.into()),
-                true => {
-                    let error = ToolError::new(ErrorKind::Conflict, format!("{session} is at work already"));
-                    return Err(error.hint("say something to it, or wait until it stops"));
-                }
-                false => {}
+            let found = host.resumable(session).await?;
+            if found.running && message.is_none() {
+                let error = ToolError::new(ErrorKind::Conflict, format!("{session} is at work already"));
+                return Err(error.hint("say something to it, or wait until it stops"));
             }
             // A session that was begun at a terminal may have a model of that person's.
             let named = Some(&*found.model).filter(|named| self.models.default.as_deref() != Some(named));
-            let opened = host.resume(session, &self.model(named)?).await?;
+            let opened = async || Ok::<_, ToolError>(host.resume(session, &self.model(named)?).await?);
+            // What cannot go on is told nothing: it would wait for good.
+            let ready = if found.running { None } else { Some(opened().await?) };
+            if let Some(text) = &message {
+                // It waits in the database until somebody hears it: whoever runs the session now, or the run that begins here.
+                let left = host.leave_message(session, text).await?;
+                if left.running {
+                    return Ok(left.into());
+                }
+            }
+            let opened = match ready {
+                Some(ready) => ready,
+                // It has ended meanwhile.
+                None => opened().await?,
+            };
             // A run that has just let go of the session may still stand among those here, for a moment.
             let ended = tokio::time::timeout(BEGIN_MAX, async {
                 while lock(&self.runs).contains_key(session) && !host.session(session).await?.running {
