@@ -1,6 +1,7 @@
 //! An open database, seen as one user of one project: what a person does here without a tool is recorded in the audit.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -159,7 +160,7 @@ impl Connection {
     ///
     /// # Errors
     /// Those of `work`, or if the audit cannot be written.
-    pub async fn record<T, E: From<Error>>(
+    pub async fn record<T, E: From<Error> + Display>(
         &self,
         who: &Who,
         what: &str,
@@ -173,7 +174,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`Connection::record`].
-    pub async fn record_if<T, E: From<Error>>(
+    pub async fn record_if<T, E: From<Error> + Display>(
         &self,
         recording: Recording<'_>,
         who: &Who,
@@ -188,7 +189,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`Connection::record`].
-    pub(crate) async fn record_session<T, E: From<Error>>(
+    pub(crate) async fn record_session<T, E: From<Error> + Display>(
         &self,
         session: &str,
         what: &str,
@@ -198,7 +199,7 @@ impl Connection {
         self.record_about(Some(session), Recording::Required, &self.who(), what, arguments, work).await
     }
 
-    async fn record_about<T, E: From<Error>>(
+    async fn record_about<T, E: From<Error> + Display>(
         &self,
         session: Option<&str>,
         recording: Recording<'_>,
@@ -219,13 +220,13 @@ impl Connection {
             (started, _) => started.map_err(Error::from)?,
         }
         let done = work.await;
-        let finished = row(Event::Finished, Some(ended(&done)));
+        let finished = row(Event::Finished, Some(ended(&done, &self.redactor)));
         self.store.audit().append(finished).await.map_err(Error::from)?;
         done
     }
 
     /// Reads something for a person without a tool. One row of the audit is queued after it, as for calls that only read.
-    pub(crate) async fn record_read<T, E: From<Error>>(
+    pub(crate) async fn record_read<T, E: From<Error> + Display>(
         &self,
         who: &Who,
         what: &str,
@@ -233,7 +234,7 @@ impl Connection {
         work: impl Future<Output = std::result::Result<T, E>>,
     ) -> std::result::Result<T, E> {
         let done = work.await;
-        let row = self.row(who, what, ("reads", Event::Finished), arguments, Some(ended(&done)));
+        let row = self.row(who, what, ("reads", Event::Finished), arguments, Some(ended(&done, &self.redactor)));
         if self.unrecorded.is_none()
             && let Err(error) = self.store.audit().note(row).await
         {
@@ -280,8 +281,16 @@ impl Connection {
 }
 
 /// How something ended, for the audit. What an error says may name files and quote them; that is for the person.
-fn ended<T, E>(done: &std::result::Result<T, E>) -> Value {
-    json!({ "ok": done.is_ok() })
+/// Characters of the reason that the audit keeps of what failed.
+const REASON_CHARS_MAX: usize = 500;
+
+/// What the audit keeps of how something ended: that it did, or why not.
+fn ended<T, E: Display>(done: &std::result::Result<T, E>, redactor: &Redactor) -> Value {
+    let Err(error) = done else { return json!({ "ok": true }) };
+    let mut message = error.to_string();
+    redactor.redact(&mut message);
+    let message: String = message.chars().take(REASON_CHARS_MAX).collect();
+    json!({ "ok": false, "message": message })
 }
 
 async fn find_user(store: &Store, name: &str) -> Result<User> {

@@ -305,6 +305,8 @@ impl<'a> Run<'a> {
         let name = step::turn(turn);
         let before = recall::<TurnStep>(self.session.journal, &name)?;
         if before.is_none() {
+            // A run that stops here hears nothing more: what waits is for the next one.
+            self.stop.check()?;
             self.hear_now().await?;
         }
         self.age();

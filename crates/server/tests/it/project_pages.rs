@@ -71,6 +71,7 @@ async fn the_audit_shows_what_was_done_the_newest_first_and_page_by_page() {
         let next = page[begins..at].replace("&#38;", "&");
         seen += 1;
         page = browser.get(&next).await.body;
+        assert!(!page.contains(">started<"), "its end is on the page before: {page}");
     }
     assert!(seen >= 1 && page.contains("f0.txt"), "{page}");
     let failed = browser.get("/projects/p0/audit?failed=on").await.body;

@@ -220,6 +220,30 @@ async fn what_is_said_while_a_call_waits_is_heard_before_the_next_turn() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_stopped_hears_nothing_more_and_the_audit_says_why_a_deed_failed() {
+    for engine in engines() {
+        let host = engine.host().await;
+        let turns = json!([{ "calls": [{ "tool": "human_ask", "arguments": { "question": "Which name?" } }] }]);
+        let model = Models::new().script("waits", json!({ "turns": turns }).to_string()).open("script:waits").unwrap();
+        let session = host.start(SessionRequest::plain("Ask for a name.").profile("developer"), &model).await.unwrap();
+        let (run, project) = (session.run(), host.connection().project().id);
+        while host.connection().queue().get(project, 1).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        host.leave_message(session.id(), "And hurry.").await.unwrap();
+        host.cancel(session.id()).await.unwrap();
+        assert_eq!(run.result().await.unwrap().status, Status::Cancelled, "{engine}");
+        let unheard = host.store().sessions().unheard(project, session.id()).await.unwrap();
+        assert_eq!(unheard.len(), 1, "{engine}: {unheard:?}");
+        assert!(host.cancel(session.id()).await.is_err(), "{engine}");
+        let rows = rows(&host).await;
+        let failed = rows.iter().find(|row| row["outcome"]["ok"] == false && row["tool"] == "session.cancel").unwrap();
+        let why = failed["outcome"]["message"].as_str().unwrap();
+        assert!(why.contains("has ended: it is cancelled"), "{engine}: {failed}");
+    }
+}
+
 /// Says something to the session when its run has ended, and before it is let go of.
 struct Late(toolhost::Host, String, AtomicBool);
 

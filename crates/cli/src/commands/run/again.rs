@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use toolhost::{Need, iterations_default};
-use toolhost_store::SessionState;
+use toolhost_store::{Error, SessionState};
 
 use super::{LimitFlags, conduct, ended, talk};
 use crate::hosting::key_of;
@@ -66,6 +66,7 @@ pub(in crate::commands) async fn resume(
     let session = host.resume(id, &model).await.map_err(personas::told)?;
     let limits = flags.limits(iterations_default(&session.opening().answer));
     let session = session.with_limits(limits);
+    let is_said = message.is_some() || is_left;
     let conducted = match &person {
         Some(terminal) if talks => talk::talk(&host, &session, message, terminal).await,
         _ => conduct::run(&host, session, message, settings.json, person).await,
@@ -73,5 +74,14 @@ pub(in crate::commands) async fn resume(
     let closed = host.close().await;
     tracing.close().await;
     closed?;
-    Ok(ended(&conducted?))
+    match conducted {
+        // Another process was faster. It hears the message, which waits in the database.
+        Err(error)
+            if is_said && matches!(error.downcast_ref(), Some(toolhost::Error::Store(Error::SessionRuns { .. }))) =>
+        {
+            print::aside(format_args!("{id} is at work elsewhere, and hears this before its next turn"));
+            Ok(ExitCode::SUCCESS)
+        }
+        conducted => Ok(ended(&conducted?)),
+    }
 }

@@ -175,19 +175,34 @@ async fn lines(
     names: &Names,
 ) -> Result<Vec<Line>, ToolError> {
     let of = |event: &'static str| rows.iter().filter(move |row| row.event == event);
-    let ended: HashSet<&str> = of("finished").map(|row| &*row.call_id).collect();
-    // Most rows of a call do not repeat its arguments, and the one that has them may be on another page.
+    let ended: HashSet<&str> = of("finished").chain(of("unknown")).map(|row| &*row.call_id).collect();
+    // Most rows of a call do not repeat its arguments, and the one that has them, or says how it ended, may be on another page.
     let has_arguments = |row: &Row| row.content().get("arguments").is_some_and(|arguments| !arguments.is_null());
     let told: HashSet<&str> = rows.iter().filter(|row| has_arguments(row)).map(|row| &*row.call_id).collect();
-    let missing: HashSet<String> =
-        rows.iter().filter(|row| !told.contains(&*row.call_id)).map(|row| row.call_id.clone()).collect();
-    let missing: Vec<String> = missing.into_iter().collect();
+    let is_open = |row: &Row| row.event == "started" && !ended.contains(&*row.call_id);
+    let missing =
+        rows.iter().filter(|row| !told.contains(&*row.call_id) || is_open(row)).map(|row| row.call_id.clone());
+    let missing: Vec<String> = missing.collect::<HashSet<_>>().into_iter().collect();
     let project = &membership.project;
     let others = project.reader.audit_of_calls(project.id, &missing, CALL_ROWS_MAX).await?;
+    let ends: HashMap<&str, &Row> = others
+        .iter()
+        .filter(|row| matches!(&*row.event, "finished" | "unknown"))
+        .map(|row| (&*row.call_id, row))
+        .collect();
     let begun: HashMap<&str, &Row> =
         others.iter().chain(rows).filter(|row| has_arguments(row)).map(|row| (&*row.call_id, row)).collect();
     let shown = rows.iter().rev().filter(|row| row.event != "started" || !ended.contains(&*row.call_id));
-    Ok(shown.map(|row| Line::of(row, begun.get(&*row.call_id).copied(), visitor, membership, names)).collect())
+    let line = |row: &Row| {
+        let end = ends.get(&*row.call_id).filter(|_| is_open(row));
+        let said = Line::of(row, begun.get(&*row.call_id).copied(), visitor, membership, names);
+        match end.map(|end| Line::of(end, Some(row), visitor, membership, names)) {
+            // Its end is not among these rows, and says how it went all the same.
+            Some(end) => Line { said: end.said, class: end.class, ..said },
+            None => said,
+        }
+    };
+    Ok(shown.map(line).collect())
 }
 
 /// How a call went, or what a person said.
@@ -200,6 +215,7 @@ fn said(row: &Row, body: &Value) -> (String, &'static str) {
             Some(code) if code != 0 => (format!("done, exit code {code}"), "warn"),
             _ => ("done".to_owned(), "good"),
         },
+        "finished" if text("/outcome/message").is_empty() => ("failed".to_owned(), "bad"),
         "finished" => (format!("failed: {}", text("/outcome/message")), "bad"),
         "unknown" => ("unknown: the host ended while it ran".to_owned(), "bad"),
         "decision" => {

@@ -67,7 +67,7 @@ pub(super) fn deed(registry: &Registry, name: &str, arguments: &Value) -> String
     }
     let told = registry.told_call(name, arguments).or_else(|| {
         let (_, title, on) = DEEDS.iter().find(|(deed, ..)| *deed == name)?;
-        let fields = arguments.as_object().is_some_and(|fields| !fields.is_empty());
+        let fields = arguments.as_object().is_some_and(|fields| fields.values().any(|value| !value.is_null()));
         Some(((*title).to_owned(), if fields { told_arguments(&[on], None, arguments) } else { String::new() }))
     });
     match told {
