@@ -262,6 +262,8 @@ pub(super) const NAMES: &[&str] = &[
     "PASSW",
     "Passw",
     "passw",
+    "pwd",
+    "PWD",
     "PASSPHRASE",
     "Passphrase",
     "passphrase",
@@ -279,7 +281,9 @@ pub(super) const NAMED: &str = r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|s
 
 /// A password beside its name, however short. The first group is kept, and the second is a secret if it [may be one](is_password).
 pub(super) const PASSWORD: &str = concat!(
-    r#"(?i)(pass(?:word|wd|phrase)(?:\\*["'`]|\*{1,2})?(?:\s*(?:=>|:=|[:=])\s*|\s+is\s+)(?:\\*["'`]|\*{1,2}\s?){0,2})"#,
+    r#"(?i)((?:pass(?:word|wd|phrase)|\bpwd)(?:\\*["'`]|\*{1,2})?(?:\s*(?:=>|:=|[:=：|])\s*|\s+(?:is|was):?\s+)(?:\\*["'`]|\*{1,2}\s?){0,2}"#,
+    // An option of a command.
+    r#"|--pass(?:word|wd|phrase)\s+["']?)"#,
     r#"([a-z0-9!@#$%^&*?+~_.-]{6,64})"#,
 );
 /// How names of methods and encodings begin, which stand where a password could.

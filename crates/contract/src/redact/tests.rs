@@ -34,6 +34,11 @@ fn a_short_password_beside_its_name_is_a_secret() {
         ("the password is ", "hunter2", "."),
         ("**password**: ", "hunter2!", ""),
         ("db_passwd = '", "abc123", "'"),
+        ("the password was: ", "hunter2", ""),
+        ("mysql --password ", "12345678", " -h db"),
+        ("| password | ", "hunter2pw9", " |"),
+        ("password：", "12345678", ""),
+        ("pwd=", "hunter2hunter", ""),
     ] {
         // A full stop may belong to a password or end the sentence.
         let after_kept = if after == "." { "" } else { after };
@@ -47,6 +52,7 @@ fn a_short_password_beside_its_name_is_a_secret() {
         "password_min: 123456",
         "password = inputs1[0]",
         "the password is wrong",
+        "PWD=/home/ada1/src",
         "password: ${PASSWORD}",
     ] {
         check(text, text);

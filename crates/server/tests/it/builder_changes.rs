@@ -282,10 +282,11 @@ async fn a_set_tells_its_own_part_from_what_the_sets_below_bring_and_the_history
     let applied = format!("Change 2: applied <a href=\"{path}\">{second}</a> with {link}</strong>");
     assert!(history.contains(&applied), "{history}");
     let body = shown(&browser, &path).await;
-    assert!(body.contains(&format!("Applied as change 2, with {link}.")), "{body}");
+    assert!(body.contains(&format!("as change 2, with {link}.")), "{body}");
+    assert!(body.contains("Applied by <a href=\"/projects/p0/audit/calls/"), "{body}");
     assert!(body.contains(&format!("This difference also contains the changes of {link}.")), "{body}");
     let first = shown(&browser, &format!("{CHANGES}/{first}")).await;
-    assert!(first.contains(&format!("Applied as change 2, with <a href=\"{path}\">{second}</a>.")), "{first}");
+    assert!(first.contains(&format!("as change 2, with <a href=\"{path}\">{second}</a>.")), "{first}");
     assert!(history.contains("3 files: assets/new.md, assets/own.md, assets/style-guide.md"), "{history}");
 }
 

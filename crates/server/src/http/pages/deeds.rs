@@ -56,6 +56,9 @@ pub(super) fn deed(registry: &Registry, name: &str, arguments: &Value) -> String
         } else {
             ""
         };
+        if let Some(objects) = objects_of(arguments) {
+            return format!("{}: {}", tool.info.title, visible_line(&objects));
+        }
         if let (false, Some(field)) = (leading.any(is), about) {
             let on = told_arguments(
                 &[*field],
@@ -77,12 +80,46 @@ pub(super) fn deed(registry: &Registry, name: &str, arguments: &Value) -> String
     }
 }
 
+/// Objects of a change set that a sentence names.
+const OBJECTS_MAX: usize = 3;
+
+/// The objects that a staged change set is about: `agent clerk, step main/begin and 2 more`.
+fn objects_of(arguments: &Value) -> Option<String> {
+    let operations = arguments.pointer("/changeSet/operations")?.as_array()?;
+    let object = |operation: &Value| {
+        let kind = operation.get("targetType")?.as_str()?;
+        let target = operation.get("target")?.as_object()?.values().filter_map(Value::as_str).collect::<Vec<_>>();
+        let verb = if operation.get("op").and_then(Value::as_str) == Some("delete") { "without " } else { "" };
+        Some(format!("{verb}{kind} {}", target.join("/")))
+    };
+    let mut objects: Vec<String> = operations.iter().filter_map(object).collect();
+    objects.dedup();
+    let more = objects.len().saturating_sub(OBJECTS_MAX);
+    objects.truncate(OBJECTS_MAX);
+    let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!objects.is_empty()).then(|| format!("{}{and_more}", objects.join(", ")))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
     use toolhost_host::Registry;
 
-    use super::deed;
+    use super::{deed, objects_of};
+
+    #[test]
+    fn a_change_set_is_told_by_its_objects() {
+        let op =
+            |op: &str, kind: &str, target: serde_json::Value| json!({ "op": op, "targetType": kind, "target": target });
+        let step = json!({ "workflowId": "main", "nodeId": "begin" });
+        let mut operations = vec![op("upsert", "agent", json!({ "agentId": "clerk" })), op("delete", "step", step)];
+        let told = |operations: &[serde_json::Value]| objects_of(&json!({ "changeSet": { "operations": operations } }));
+        let both = told(&operations);
+        assert!(both.as_deref().is_some_and(|both| both.starts_with("agent clerk, without step ")), "{both:?}");
+        operations.extend((0..3).map(|n| op("upsert", "asset", json!({ "path": format!("assets/{n}.md") }))));
+        assert!(told(&operations).is_some_and(|told| told.ends_with("assets/0.md and 2 more")));
+        assert_eq!(told(&[]), None);
+    }
 
     #[test]
     #[expect(clippy::unwrap_used, reason = "a test says by panicking what does not hold")]

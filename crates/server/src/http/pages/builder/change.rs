@@ -67,8 +67,8 @@ struct ChangePage<'a> {
     /// Who gave it up, when, and where the audit has that.
     given_up: Option<(String, When, String)>,
     is_applied: bool,
-    /// The change of the package that it was applied as, and the sets that were applied with it.
-    applied: Option<(i64, Vec<Link>)>,
+    applied: Option<AppliedRow>,
+    is_undone: bool,
     error: Option<String>,
     errors: Vec<FoundRow>,
     warnings: Vec<FoundRow>,
@@ -90,6 +90,20 @@ struct ChangePage<'a> {
     can_apply: bool,
     can_discard: bool,
     is_viewer: bool,
+}
+
+/// What became of a set that was applied.
+struct AppliedRow {
+    /// The number of the change of the package.
+    moment: i64,
+    by: String,
+    when: When,
+    /// Where the audit has it.
+    href: String,
+    /// The sets that were applied with it.
+    with: Vec<Link>,
+    /// The change that took it back.
+    undone_by: Option<i64>,
 }
 
 struct Link {
@@ -310,6 +324,17 @@ fn sides_of(
     Ok(sides)
 }
 
+fn applied(membership: &Membership, deed: &Deed, with: Vec<Link>) -> AppliedRow {
+    AppliedRow {
+        moment: deed.moment,
+        by: membership.masked_line(&deed.by),
+        when: When::on(deed.created_at_ms),
+        href: membership.path(&format!("audit/calls/{}", encoded(&deed.call_id))),
+        with,
+        undone_by: deed.undone_by,
+    }
+}
+
 /// The objects that are gone afterwards.
 fn deleted(diff: &[ObjectDiff]) -> impl Iterator<Item = String> {
     diff.iter().filter(|object| object.change == Change::Deleted).map(|object| object.object.to_string())
@@ -400,7 +425,8 @@ fn change_page<'a>(
         is_rejected: set.status == "rejected",
         given_up: None,
         is_applied: set.status == APPLIED,
-        applied: around.deed.map(|deed| (deed.moment, with.iter().map(|id| link(id)).collect())),
+        is_undone: around.deed.is_some_and(|deed| deed.undone_by.is_some()),
+        applied: around.deed.map(|deed| applied(membership, deed, with.iter().map(|id| link(id)).collect())),
         error: tried.error.as_ref().map(said),
         errors: found(|report| &report.errors),
         warnings: found(|report| &report.warnings),
