@@ -67,10 +67,13 @@ fn a_package_with_other_files_reads_as_one_that_was_read_from_its_files() {
     let changes: Vec<(String, Option<String>)> = vec![
         (step.clone(), Some(text(&step) + "More.\n")),
         (step.clone(), Some("no front matter".to_owned())),
+        // What is wrong is told again, though another file has changed.
+        ("assets/one.md".to_owned(), Some("One.\n".to_owned())),
         (step.clone(), None),
         (flow.path.clone(), Some(text(&flow.path) + "More.\n")),
         (flow.graph_path.clone(), Some(graph.replacen("\"title\"", "\"name\"", 1))),
         (flow.graph_path.clone(), Some("{".to_owned())),
+        ("assets/two.md".to_owned(), Some("Two.\n".to_owned())),
         (flow.graph_path.clone(), Some(graph.clone() + " ")),
         (other.graph_path.clone(), None),
         ("assets/more.md".to_owned(), Some("More.\n".to_owned())),
