@@ -79,7 +79,7 @@ fn a_package_with_other_files_reads_as_one_that_was_read_from_its_files() {
         ("assets/more.md".to_owned(), Some("More.\n".to_owned())),
         (MANIFEST.to_owned(), Some(text(MANIFEST).replacen(&other.id, "another", 1))),
     ];
-    // Each alone, then each over those before it: what is wrong stays wrong, and what is mended is mended.
+    // Each edit is made alone, and then on top of those before it. A wrong file stays wrong until an edit mends it.
     let (mut over, mut over_part) = (whole.clone(), part.clone());
     for (path, text) in changes {
         let edits: Edits = [(path.clone(), text.map(String::into_bytes))].into();

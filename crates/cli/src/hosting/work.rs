@@ -464,7 +464,7 @@ impl Work for ProjectWork {
             // What cannot go on is told nothing: it would wait for good.
             let ready = if found.running { None } else { Some(opened().await?) };
             if let Some(text) = &message {
-                // It waits in the database until somebody hears it: whoever runs the session now, or the run that begins here.
+                // The database keeps the message until a run of the session hears it: the one at work, or the one that begins here.
                 let left = host.leave_message(session, text).await?;
                 if left.running {
                     return Ok(left.into());

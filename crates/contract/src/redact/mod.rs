@@ -381,7 +381,7 @@ fn passwords_in_addresses(text: &str) -> impl Iterator<Item = Range<usize>> {
 /// Fewer are in names with a version, such as `sk-learn-pipeline-v2`.
 const DIGITS_MIN: usize = 3;
 
-/// Whether a value was made, and is no name of several words.
+/// Whether a value looks like a key that a program made, and not like a name of several words.
 fn is_made(text: &str) -> bool {
     text.bytes().filter(u8::is_ascii_digit).count() >= DIGITS_MIN || is_random(text)
 }

@@ -733,7 +733,7 @@ async fn a_session_at_work_can_be_told_something_and_shows_what_it_has_not_heard
     assert!(page.contains("[redacted]") && !page.contains("a1B2"), "as the step that it becomes: {page}");
     assert!(toolhost_contract::Journal::take_message(&held, "say_0_0").await.unwrap().is_some());
     assert!(!browser.get(&path).await.body.contains("not heard yet"));
-    // A page that was open when somebody else cancelled the session keeps what was typed.
+    // The page was open when somebody else cancelled the session: it still shows what was typed.
     assert!(page.contains("value=\"pause\""), "{page}");
     sessions.want(house.project.id, ID, toolhost_contract::Signal::Pause).await.unwrap();
     let page = browser.get(&path).await.body;

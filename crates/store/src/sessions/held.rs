@@ -65,7 +65,8 @@ impl Held {
         Ok(())
     }
 
-    /// Makes a message that waits a step, which the run to come will find. `since`: what is told before it. Says whether there was one.
+    /// Takes the oldest waiting message and keeps it as a step, which the next run finds. The model is told `since` before it. Answers
+    /// whether a message was waiting.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -89,7 +90,7 @@ impl Held {
              WHERE project_id = $1 AND id = $2 AND epoch = $3 RETURNING state";
         let (project, id) = &self.shared.key;
         let (now, mut tx) = (self.inner.clock.unix_ms(), self.inner.db.write_lightly().await?);
-        // Whoever says something now waits, and finds a session that nobody runs.
+        // The lock holds back new messages until the session is let go of.
         tx.lock_project(*project).await?;
         let is_told = messages::oldest(&mut tx, *project, id).await?.is_some();
         let state = if is_told && state == SessionState::Done { SessionState::Paused } else { state };

@@ -1,7 +1,7 @@
 //! What people say to a session: it waits until the process that runs the session has written it down as a step.
 //!
 //! The hard problem is that a message must be heard once and not get lost. It is taken away in the commit that writes its step, and a
-//! session that lets go looks for messages behind the project's lock: what is said after that is heard by the next run.
+//! run that ends looks for messages while it holds the project's lock; the next run hears what is said after that.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -24,10 +24,10 @@ pub struct Message {
 }
 
 impl Sessions {
-    /// Leaves a message for whoever runs the session, now or next.
+    /// Keeps a message until a run of the session hears it, whether the session runs now or not.
     ///
     /// # Errors
-    /// If there is no such session, it was cancelled, too many messages wait, or it cannot be written.
+    /// The session does not exist or was cancelled, too many messages wait, or the database cannot be written.
     pub async fn leave(&self, project: i64, id: &str, text: &str) -> Result<()> {
         let mut tx = self.inner.db.write_lightly().await?;
         tx.lock_project(project).await?;

@@ -4,7 +4,7 @@ use serde_json::Value;
 use toolhost_contract::{told_arguments, visible_line};
 use toolhost_host::Registry;
 
-/// What people do that is no call of a tool: the name in the audit, a title, and the argument that tells what it was done to.
+/// Deeds of people that are not calls of tools: the name in the audit, a title, and the argument that names what the deed was done to.
 const DEEDS: &[(&str, &str, &str)] = &[
     ("change history", "Look at the history of the package", ""),
     ("change list", "List change sets", "sessionId"),
@@ -40,7 +40,7 @@ const DEEDS: &[(&str, &str, &str)] = &[
     ("webhook.test", "Test a webhook", "webhook"),
 ];
 
-/// What tells what a call is about that has neither a path nor a command, the first that it has.
+/// Arguments that tell what a call is about, if it has neither a path nor a command. The first one that is there is used.
 const ABOUT: &[&str] = &["title", "name", "question", "changeSetId", "approvalId", "id", "content", "query", "path"];
 
 /// A row of the audit as a sentence: `Edit a file: a.txt`, `Create a task: Import them`, `Add or change a member: ann, role editor`. The
