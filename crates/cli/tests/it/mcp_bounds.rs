@@ -11,8 +11,9 @@ use crate::room::program;
 const ASKING: &str = "[approvals]\nclient = true\n[[profiles.developer.rules]]\ntool = 'bash'\ndecide = 'ask'\n";
 /// What may stay of a burst: half of what an idle host may have.
 const KEPT_KIB_MAX: u64 = 12 * 1024;
-/// What a client may cost that reads nothing.
-const COST_KIB_MAX: u64 = 64 * 1024;
+/// What a client may cost that reads nothing: requests (32 MiB), answers (16 MiB) and what is kept of output (8 MiB) together, and about
+/// a mebibyte of a debug build for each of the threads that its 64 calls at once may start.
+const COST_KIB_MAX: u64 = 96 * 1024;
 
 fn asking(workspace: &TempWorkspace) -> Program {
     workspace.write_beside("operator.toml", ASKING);
@@ -32,10 +33,10 @@ fn allow() -> Value {
     json!({ "action": "accept", "content": { "decision": "allow" } })
 }
 
-/// Memory of a process in use, KiB.
+/// Memory of a process in use, KiB, without the pages of the program's own file, which are read as its code is first run.
 fn resident_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
