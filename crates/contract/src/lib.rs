@@ -63,7 +63,9 @@ pub use schema::{description_of, schema_of};
 pub use session::{SESSION_MARK, Session};
 pub use told::told_arguments;
 pub use tool::{Alias, AnyTool, Packed, Tool, ToolInfo};
-pub use visible::{QUOTE_CONTINUED, QUOTE_MARK, is_deceptive, named, quoted, visible, visible_json, visible_line};
+pub use visible::{
+    QUOTE_CONTINUED, QUOTE_MARK, is_blank, is_deceptive, named, quoted, visible, visible_json, visible_line,
+};
 
 /// A future on the heap, for traits that are used as objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -12,6 +12,11 @@ pub fn is_deceptive(c: char) -> bool {
         || is_no_character(c)
 }
 
+/// Whether a text has nothing that is seen.
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || is_deceptive(c))
+}
+
 /// What Unicode has set aside for programs: no text has it, and a terminal may show nothing.
 fn is_no_character(c: char) -> bool {
     matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe

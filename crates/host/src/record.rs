@@ -144,6 +144,7 @@ impl Record {
                 let mut told = json!({ "ok": true, "exitCode": outcome.data.get("exitCode") });
                 if is_pending(outcome) {
                     told["pending"] = Value::from(true);
+                    told["ask"] = outcome.data.get("approvalId").cloned().unwrap_or_default();
                 }
                 // A command that moved a branch has done what `git.commit` is recorded for, and what was put back was changed by it, or
                 // by a person meanwhile.

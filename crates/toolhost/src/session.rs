@@ -11,7 +11,7 @@ use toolhost_agent::start::{self, About, BuilderTarget, Task};
 use toolhost_agent::{BegunRun, Catalog, ObservedModel, ToolHost};
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_contract::workspace::{Access, Fence, Workspace, WsPath};
-use toolhost_contract::{Redactor, Signal, is_deceptive};
+use toolhost_contract::{Redactor, Signal, is_blank, is_deceptive};
 use toolhost_host::{Origin, Presenter, ask_id, wire_name};
 use toolhost_store::{Held, NewSession, Role, SessionRow, SessionState};
 
@@ -283,7 +283,7 @@ impl Host {
     /// # Errors
     /// As [`Host::resumable`]; if the message is empty or too long, or too many wait to be heard.
     pub async fn leave_message(&self, id: &str, text: &str) -> Result<SessionRow> {
-        if text.trim().is_empty() {
+        if is_blank(text) {
             return Err(Error::EmptyMessage);
         }
         expect_short(text)?;

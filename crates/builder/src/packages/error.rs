@@ -306,7 +306,7 @@ impl PackageError {
                  says how to go on from there; nothing was changed"
             }
             Self::UndoConflict { .. } => {
-                "take the later changes back first, the newest first (`toolhost change undo N`), or stage what is to become of \
+                "take the later changes back first, the newest first (`toolhost change undo N`); or stage what is to become of \
                  these places as a new change; nothing was changed"
             }
             Self::OverDraft { .. } => {

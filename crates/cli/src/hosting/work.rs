@@ -21,7 +21,7 @@ use toolhost_builder::limits::Size;
 use toolhost_builder::packages::{ChangeSetLine, Deed, PackageError, Preview, Seen, UndoPlan, WorkflowLine};
 use toolhost_builder::{Files, from_zip_up_to, to_zip};
 use toolhost_contract::workspace::{Access, Fence, Workspace};
-use toolhost_contract::{ErrorKind, Signal, ToolError};
+use toolhost_contract::{ErrorKind, Signal, ToolError, is_blank};
 use toolhost_host::Undo;
 use toolhost_records::{RecordId, Records};
 use toolhost_server::http::{
@@ -227,7 +227,7 @@ fn unzipped(zip: &[u8]) -> Result<Files, ToolError> {
 }
 
 fn task(goal: String, target: Option<Target>) -> Result<Task, ToolError> {
-    if goal.trim().is_empty() {
+    if is_blank(&goal) {
         return Err(ToolError::new(ErrorKind::Validation, "`goal` says what to do, in words"));
     }
     let Some(Target { kind, id, workflow, is_new }) = target else {
@@ -475,6 +475,13 @@ impl Work for ProjectWork {
                 // It has ended meanwhile.
                 None => opened().await?,
             };
+            let kept = |error: ToolError| match message {
+                Some(_) => {
+                    let step = error.hint.as_ref().map(|step| format!("{step}; ")).unwrap_or_default();
+                    error.hint(format!("{step}the message is kept, and is heard when the session goes on"))
+                }
+                None => error,
+            };
             // A run that has just let go of the session may still stand among those here, for a moment.
             let ended = tokio::time::timeout(BEGIN_MAX, async {
                 while lock(&self.runs).contains_key(session) && !host.session(session).await?.running {
@@ -486,7 +493,7 @@ impl Work for ProjectWork {
             match self.run(opened).await {
                 // Whoever was faster hears the message.
                 Err(error) if message.is_some() && error.kind == ErrorKind::Conflict => {}
-                run => run?,
+                run => run.map_err(kept)?,
             }
             Self::standing(&host, session).await
         })

@@ -169,15 +169,28 @@ fn router(server: &Arc<Server>) -> Router {
                     let client = server.proxies.client(peer, request.headers());
                     request.extensions_mut().insert(Address(client));
                 }
-                match server.visitors.check(request.method(), request.uri(), request.headers()) {
+                let mut response = match server.visitors.check(request.method(), request.uri(), request.headers()) {
                     Ok(()) => next.run(request).await,
                     Err(error) if server.pages.is_some() && wants_page(request.headers()) => {
                         super::pages::problem(envelope::status(&error), &error, None)
                     }
                     Err(error) => envelope::problem(&error),
-                }
+                };
+                guard(response.headers_mut());
+                response
             }
         }))
+}
+
+/// What a browser may do with an answer that is no page: nothing. Pages have headers of their own.
+fn guard(headers: &mut HeaderMap) {
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+    ] {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
 }
 
 /// Whether requests can be served: the server does not end, and its projects can be found.

@@ -38,6 +38,11 @@ async fn a_browser_gets_a_page_and_a_program_the_envelope() {
             let reply = browsers[0].0.send(asked, accept, "").await;
             assert_eq!((reply.status, reply.header("content-type")), (status, Some("application/json")), "{reply:?}");
             assert_eq!(reply.json()["ok"], json!(false), "{reply:?}");
+            // Whoever makes a browser show it, nothing of it runs, and no page frames it.
+            let policy = Some("default-src 'none'; frame-ancestors 'none'");
+            assert_eq!(reply.header("content-security-policy"), policy, "{reply:?}");
+            assert_eq!(reply.header("x-frame-options"), Some("DENY"), "{reply:?}");
+            assert_eq!(reply.header("x-content-type-options"), Some("nosniff"), "{reply:?}");
         }
     }
 }

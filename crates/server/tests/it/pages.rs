@@ -310,6 +310,44 @@ async fn a_person_sees_the_whole_effect_and_allows_it() {
 }
 
 #[tokio::test]
+async fn what_was_denied_or_only_asked_did_nothing_and_is_not_said_to_have() {
+    let (rig, token, ask) = asked(json!({ "path": "asked.txt", "content": "one" })).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let path = format!("/asks/p0/{ask}");
+    let digest_of_page = digest(&browser.get(&path).await);
+    let deny = form(&[("decision", "deny"), ("text", "not now"), ("digest", &digest_of_page)]);
+    assert_eq!(browser.post(&path, &deny).await.status, 303);
+    rig.call(&token, "approval.wait", json!({ "approvalId": ask })).await;
+    let page = browser.get(&path).await.body;
+    assert!(page.contains("local said: deny. The call was not made."), "{page}");
+    assert!(page.contains(">In the audit</a>") && !page.contains("What the call did"), "{page}");
+    let question = rig.call(&token, "human.ask", json!({ "question": "Which color?" })).await.json();
+    let asked = question["data"]["approvalId"].as_str().unwrap();
+    // The call that asked leads to what it asked, and changed no file.
+    let call = format!("/projects/p0/audit/calls/{}", question["meta"]["callId"].as_str().unwrap());
+    rig.houses[0].rows().await;
+    let shown = browser.get(&call).await.body;
+    assert!(shown.contains(&format!("href=\"/asks/p0/{asked}\">{asked}</a>")), "{shown}");
+    assert!(!shown.contains("/files/undo/"), "{shown}");
+    let path = format!("/asks/p0/{asked}");
+    let page = browser.get(&path).await;
+    let answer = form(&[("decision", "answer"), ("text", "blue"), ("digest", &digest(&page))]);
+    assert_eq!(browser.post(&path, &answer).await.status, 303);
+    let unheard = browser.get(&path).await.body;
+    assert!(unheard.contains("local said: an answer. The agent has not heard it yet."), "{unheard}");
+    rig.call(&token, "approval.wait", json!({ "approvalId": asked })).await;
+    let heard = browser.get(&path).await.body;
+    assert!(heard.contains("local said: an answer. The agent has heard it."), "{heard}");
+    // What the tools refuse is told in one line.
+    rig.call(&token, "file.write", json!({ "path": 3, "other": 1 })).await;
+    rig.houses[0].rows().await;
+    let audit = browser.get("/projects/p0/audit?all=on").await.body;
+    assert!(audit.contains("not allowed: ") && audit.contains("not now"), "{audit}");
+    let wrong = "failed: the arguments of `file.write` do not fit its schema: `/content`: expected";
+    assert!(audit.contains(wrong) && audit.contains("; `/path`: expected") && !audit.contains("\\u{a}"), "{audit}");
+}
+
+#[tokio::test]
 async fn an_old_link_says_how_to_sign_in_and_the_wanted_page_is_come_back_to() {
     let rig = Rig::one().await;
     let mut browser = Browser::fresh(&rig);

@@ -159,7 +159,7 @@ async fn a_session_is_a_conversation_with_the_newest_at_the_end() {
     for shown in [
         "word 39.",
         "one more thing",
-        "Answered after 12 ms: edited a.txt",
+        "Done after 12 ms: edited a.txt",
         "1,200 tokens read, 34 written",
         "$0.2500",
         "class=\"old\">-old line",
@@ -291,7 +291,7 @@ async fn a_call_that_was_asked_about_leads_to_its_ask_and_says_who_answered() {
         let (page, link) = (format!("/projects/p0/sessions/{ID}"), format!("href=\"/asks/p0/{ask}\">{ask}</a>: "));
         let open = browser.get(&page).await.body;
         assert_eq!(open.matches(&format!("{link}waits for an answer")).count(), 3, "{open}");
-        let unended = open.split("These calls have not ended").nth(1).unwrap().split("</ul>").next().unwrap();
+        let unended = open.split("Not ended:").nth(1).unwrap().split("</ul>").next().unwrap();
         assert!(unended.contains("Edit a file: a.txt") && unended.contains(&link), "{unended}");
         assert!(open.contains(&format!("href=\"/projects/p0/audit/calls/{}\">In the audit", ids[1])), "{open}");
         let by_begin = browser.get("/projects/p0/audit?all=on&session=0123").await.body;
@@ -341,6 +341,51 @@ async fn an_ask_of_a_session_whose_server_has_died_says_that_it_was_interrupted(
     );
 }
 
+/// A turn whose one call has not ended.
+fn call_under_way(number: u32, call: &str) -> (String, Value) {
+    let mut turn = turn(number, "I do it.", call).swap_remove(0);
+    turn.1["callIds"] = json!([call]);
+    turn
+}
+
+#[tokio::test]
+async fn a_session_that_goes_on_beside_an_open_ask_is_at_work() {
+    for engine in engines() {
+        let policy = "[[rules]]\ntool = \"file.write\"\ndecide = \"ask\"\n";
+        let rig = Rig::start(vec![asking_nobody(engine.builder()).project_policy(policy)], HttpLimits::default()).await;
+        let (house, browser) = (&rig.houses[0], Browser::signed_in(&rig, "local").await);
+        let mut asks = house.request("file.write", json!({ "path": "a.txt", "content": "x" }));
+        asks.scope.session_id = Some(ID.to_owned());
+        // The call that asked has ended, and another is under way.
+        let steps = [turn(0, "I ask.", asks.id.as_str()), vec![call_under_way(1, "other")]].concat();
+        session(&rig, ID, "goal", &borrowed(&steps), SessionState::Paused).await;
+        let held = house.store.sessions().hold(house.project.id, ID).await.unwrap();
+        let ask = house.run(asks).await.data["approvalId"].as_str().unwrap().to_owned();
+        let page = format!("/projects/p0/sessions/{ID}");
+        for path in [&page, "/projects/p0/sessions"] {
+            let shown = browser.get(path).await.body;
+            assert!(shown.contains("working</span>") && !shown.contains("waiting for an answer</span>"), "{shown}");
+        }
+        let waiting = browser.get("/projects/p0/sessions?state=waiting").await.body;
+        assert!(waiting.contains("There is no session in this state."), "{waiting}");
+        let shown = browser.get(&page).await.body;
+        assert!(shown.contains(&format!("href=\"/asks/p0/{ask}\">Answer {ask}</a>")), "{shown}");
+        assert!(shown.contains("Under way:"), "{shown}");
+        // One that was told to wait for the answer.
+        let mut waits = call_under_way(2, "waits");
+        waits.1["reply"]["calls"][0]["arguments"] = json!({ "json": { "approvalId": ask } });
+        for (step, body) in [turn(1, "", "other").swap_remove(1), waits] {
+            held.keep(&step, body, None).await.unwrap();
+        }
+        held.settle().await.unwrap();
+        for path in [&page, "/projects/p0/sessions", "/projects/p0/sessions?state=waiting"] {
+            let shown = browser.get(path).await.body;
+            assert!(shown.contains("waiting for an answer</span>"), "{path}: {shown}");
+        }
+        held.release(SessionState::Paused, None).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn an_ask_says_how_its_session_has_stopped_and_goes_only_with_one_that_was_cancelled() {
     for engine in engines() {
@@ -356,10 +401,11 @@ async fn an_ask_says_how_its_session_has_stopped_and_goes_only_with_one_that_was
         ];
         for (number, (state, is_withdrawn, why)) in ends.into_iter().enumerate() {
             let id = format!("as_{number:016}");
-            session(&rig, &id, "goal", &[], SessionState::Paused).await;
-            let held = house.store.sessions().hold(house.project.id, &id).await.unwrap();
             let mut call = house.request("file.write", json!({ "path": format!("{number}.txt"), "content": "x" }));
             call.scope.session_id = Some(id.clone());
+            let under_way = call_under_way(0, call.id.as_str());
+            session(&rig, &id, "goal", &borrowed(&[under_way]), SessionState::Paused).await;
+            let held = house.store.sessions().hold(house.project.id, &id).await.unwrap();
             let ask = house.run(call).await.data["approvalId"].as_str().unwrap().to_owned();
             let at_work = browser.get(&format!("/projects/p0/sessions/{id}")).await.body;
             assert!(

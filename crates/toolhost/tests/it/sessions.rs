@@ -205,8 +205,10 @@ async fn what_is_said_while_a_call_waits_is_heard_before_the_next_turn() {
         while queue.get(host.connection().project().id, 1).await.is_err() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let empty = host.leave_message(session.id(), " ").await.unwrap_err();
-        assert!(matches!(empty, Error::EmptyMessage), "{engine}: {empty}");
+        for blank in [" ", "\u{200b}\n\u{feff}"] {
+            let empty = host.leave_message(session.id(), blank).await.unwrap_err();
+            assert!(matches!(empty, Error::EmptyMessage), "{engine}: {empty}");
+        }
         let long = host.leave_message(session.id(), &"ä".repeat(100_001)).await.unwrap_err();
         assert!(matches!(long, Error::SaidTooLong { chars: 100_001, .. }), "{engine}: {long}");
         assert!(host.leave_message(session.id(), "And write it in capitals.").await.unwrap().running, "{engine}");

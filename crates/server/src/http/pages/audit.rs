@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use toolhost_contract::{SESSION_MARK, ToolError, nearest, or_list, visible_json, visible_line};
+use toolhost_contract::{Effect, SESSION_MARK, ToolError, nearest, or_list, visible_json, visible_line};
 use toolhost_host::{ask_id, ask_number};
 use toolhost_store::{ExportEnd, Filter, Reader, Row};
 
@@ -15,7 +15,7 @@ use super::super::told;
 use super::asks::ended::said_word;
 use super::deeds::deed;
 use super::route::{Made, Route, Wanted};
-use super::text::When;
+use super::text::{When, duration, in_one_line};
 use super::visitor::{Membership, Visitor};
 use super::{Place, guard, page, see};
 
@@ -132,7 +132,7 @@ impl Line {
         let arguments = arguments.or_else(|| begun?.content().get("arguments").cloned()).unwrap_or_default();
         let text = |pointer: &str| visible_line(body.pointer(pointer).and_then(Value::as_str).unwrap_or_default());
         let (said, class) = said(row, &body);
-        let took = body.get("durationMs").and_then(Value::as_u64).map(|ms| format!(", {ms} ms"));
+        let took = body.get("durationMs").and_then(Value::as_u64).map(|ms| format!(", {}", duration(ms)));
         let user = body.pointer("/userId").and_then(Value::as_i64).unwrap_or_default();
         let name = names.get(&user).map_or_else(|| format!("user {user}"), |name| visible_line(name));
         // A person's own deed is under their name; an agent's is in somebody's name.
@@ -151,10 +151,14 @@ impl Line {
             said: said + &took.unwrap_or_default(),
             class,
             arguments: shortened(&arguments),
-            session: body.get("sessionId").and_then(Value::as_str).map(|id| session_of(membership, id)),
+            session: session_in(&body).or_else(|| session_in(&begun?.content())).map(|id| session_of(membership, &id)),
             call: membership.path(&format!("audit/calls/{}", super::encoded(&row.call_id))),
         }
     }
+}
+
+fn session_in(body: &Value) -> Option<String> {
+    body.get("sessionId")?.as_str().map(str::to_owned)
 }
 
 /// A session with an address: the page of a session that runs here, or, of another client's, the rows that it left.
@@ -209,14 +213,18 @@ async fn lines(
 fn said(row: &Row, body: &Value) -> (String, &'static str) {
     let text = |pointer: &str| visible_line(body.pointer(pointer).and_then(Value::as_str).unwrap_or_default());
     let flag = |pointer: &str| body.pointer(pointer).and_then(Value::as_bool) == Some(true);
+    let message = in_one_line(body.pointer("/outcome/message").and_then(Value::as_str).unwrap_or_default());
     match row.event.as_str() {
         "finished" if flag("/outcome/pending") => ("waits for a person".to_owned(), "warn"),
         "finished" if flag("/outcome/ok") => match body.pointer("/outcome/exitCode").and_then(Value::as_i64) {
             Some(code) if code != 0 => (format!("done, exit code {code}"), "warn"),
             _ => ("done".to_owned(), "good"),
         },
-        "finished" if text("/outcome/message").is_empty() => ("failed".to_owned(), "bad"),
-        "finished" => (format!("failed: {}", text("/outcome/message")), "bad"),
+        "finished" if message.is_empty() => ("failed".to_owned(), "bad"),
+        "finished" if matches!(&*text("/outcome/kind"), "permission" | "denied") => {
+            (format!("not allowed: {message}"), "bad")
+        }
+        "finished" => (format!("failed: {message}"), "bad"),
         "unknown" => ("unknown: the host ended while it ran".to_owned(), "bad"),
         "decision" => {
             let ask = text("/decision/ask");
@@ -227,6 +235,12 @@ fn said(row: &Row, body: &Value) -> (String, &'static str) {
         }
         _ => ("started".to_owned(), ""),
     }
+}
+
+/// The ask that a row is about: one that held its call, or one that its call put to people.
+pub(super) fn ask_in(body: &Value) -> Option<i64> {
+    let ask = body.pointer("/decision/ask").or_else(|| body.pointer("/outcome/ask"))?;
+    ask_number(ask.as_str()?)
 }
 
 /// Whether the call ended with a question to people.
@@ -463,13 +477,9 @@ fn one_call(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             return Err(error);
         };
         // A decision about a call has no session; the call itself has.
-        let session = found.iter().find_map(|row| Some(row.content().get("sessionId")?.as_str()?.to_owned()));
+        let session = found.iter().find_map(|row| session_in(&row.content()));
         let session = session.map(|session| session_of(&membership, &session));
-        let mut asks: Vec<String> = found
-            .iter()
-            .filter_map(|row| ask_number(row.content().pointer("/decision/ask")?.as_str()?))
-            .map(ask_id)
-            .collect();
+        let mut asks: Vec<String> = found.iter().filter_map(|row| ask_in(&row.content())).map(ask_id).collect();
         asks.sort();
         asks.dedup();
         let asks = asks.into_iter().map(|ask| (membership.address(&ask), ask)).collect();
@@ -480,8 +490,13 @@ fn one_call(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let bodies = found.iter().map(|row| visible_json(&pretty(row))).collect();
         let (place, address) = (membership.audit_place(&visitor), membership.path(SECTION));
         let has_done = |row: &Row| row.event == "finished" && said(row, &row.content()).1 != "bad" && !waits(row);
-        let is_of_tool = membership.project.gate.registry().get(&first.tool).is_some() && found.iter().any(has_done);
-        let undo = is_of_tool.then(|| membership.path(&format!("files/undo/{}", super::encoded(id))));
+        let tool = membership.project.gate.registry().get(&first.tool);
+        let changes_files = tool.is_some_and(|tool| {
+            let (facts, reads) = (&tool.info.facts, tool.info.facts.effect == Effect::Reads);
+            !reads && (!facts.paths.is_empty() || facts.command.is_some())
+        });
+        let undo = (changes_files && found.iter().any(has_done))
+            .then(|| membership.path(&format!("files/undo/{}", super::encoded(id))));
         let undo = undo.unwrap_or_default();
         let (id, tool) = (visible_line(id), visible_line(&first.tool));
         let deed = rows.first().map(|row| row.deed.clone()).unwrap_or_default();

@@ -21,19 +21,32 @@ pub(super) fn begun_large(text: &str) -> String {
     }
 }
 
-/// The next step after a failure, for people. One that names a tool or an argument is said to agents. What stands in brackets beside
-/// it is the command that does the same at a terminal: here there is a page for it.
+/// The next step after a failure, for people.
 pub(super) fn next_step(error: &ToolError) -> Option<String> {
-    let mut hint = error.hint.clone()?;
+    for_people(error.hint.as_deref()?)
+}
+
+/// What of a hint is for people. A part of it that names a tool or an argument, or begins with what only an agent does, is for agents.
+/// What stands in brackets beside a part is the command that does the same at a terminal: here there is a page for it.
+pub(super) fn for_people(hint: &str) -> Option<String> {
+    let mut hint = hint.to_owned();
     while let Some(begins) = hint.find(COMMAND_ASIDE) {
         let Some(ends) = hint[begins..].find(')') else { break };
         hint.replace_range(begins..=begins + ends, "");
     }
-    let is_for_agents = hint.split('`').skip(1).step_by(2).any(|name| !name.starts_with("toolhost "));
-    (!is_for_agents).then_some(hint)
+    let is_for_agents = |part: &&str| {
+        let names_tool = part.split('`').skip(1).step_by(2).any(|name| !name.starts_with("toolhost "));
+        let part = part.trim_start_matches("or ");
+        names_tool || OF_AGENTS.iter().any(|begin| part.starts_with(begin))
+    };
+    let parts: Vec<&str> = hint.split("; ").filter(|part| !is_for_agents(part)).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 const COMMAND_ASIDE: &str = " (`toolhost ";
+/// How parts of hints begin that tell an agent what to do.
+const OF_AGENTS: &[&str] =
+    &["read ", "stage ", "send ", "discard ", "somebody else has deleted or renamed it", "a person "];
 
 #[cfg(test)]
 mod tests {
@@ -50,6 +63,12 @@ mod tests {
             ("call `builder.change.validate`", None),
             ("call `builder.change.validate` (`toolhost change validate`)", None),
             ("open (`toolhost never ends", Some("open (`toolhost never ends")),
+            ("discard cs-1, and stage the merged text; or stage it at once, with `extensions`", None),
+            ("stage another set; a person can take it back with `toolhost change undo`", None),
+            (
+                "take that back first; stage it anew; nothing was changed",
+                Some("take that back first; nothing was changed"),
+            ),
         ] {
             assert_eq!(step(hint).as_deref(), told, "{hint}");
         }

@@ -134,6 +134,11 @@ impl<'a> TextPage<'a> {
     }
 }
 
+/// A message of several lines, in one: the first says what the others are about.
+pub(super) fn in_one_line(message: &str) -> String {
+    visible_line(&message.trim_end().replace(":\n", ": ").replace('\n', "; "))
+}
+
 /// A title or a name, in one line.
 pub(super) fn name(text: &str) -> String {
     let beginning: String = text.chars().take(NAME_CHARS_MAX + 1).collect();

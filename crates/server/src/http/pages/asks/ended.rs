@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use toolhost_contract::{visible_json, visible_line};
-use toolhost_store::{Ask, AskEnd, AskState, AskSummary};
+use toolhost_store::{Ask, AskEnd, AskKind, AskState, AskSummary};
 
 use super::super::marks::without_marks;
 use super::super::text::When;
@@ -10,6 +10,8 @@ use super::super::text::When;
 /// What became of an ask.
 pub(super) struct Ended {
     pub(super) said: String,
+    /// Whether the call was made that was asked about.
+    pub(super) is_made: bool,
     /// Whether it came to what was asked for.
     pub(super) is_good: bool,
     /// What was written with the answer: a reason, a text, or other arguments.
@@ -27,9 +29,15 @@ impl Ended {
         let word = said_word(part("say").and_then(Value::as_str).unwrap_or("no answer"));
         let by = visible_line(ask.answered_by.as_deref().unwrap_or("nobody"));
         let outcome = |name: &str| ask.outcome.as_ref().and_then(|outcome| outcome.get(name)).and_then(Value::as_bool);
+        let is_held_call = ask.kind == AskKind::Approval;
+        let is_denied =
+            is_held_call && !part("say").and_then(Value::as_str).is_some_and(|say| say.starts_with("allow"));
         let said = match (ask.end(), outcome("ok")) {
             (AskEnd::Open, _) => return None,
+            (AskEnd::Answered, _) if !is_held_call => format!("{by} said: {word}. The agent has not heard it yet."),
             (AskEnd::Answered, _) => format!("{by} said: {word}. The call has not used this answer."),
+            (AskEnd::Used, _) if !is_held_call => format!("{by} said: {word}. The agent has heard it."),
+            (AskEnd::Used, _) if is_denied => format!("{by} said: {word}. The call was not made."),
             (AskEnd::Used, Some(true)) => format!("{by} said: {word}. The call has succeeded."),
             (AskEnd::Used, Some(false)) => format!("{by} said: {word}. The call did not succeed."),
             (AskEnd::Used, None) => format!("{by} said: {word}."),
@@ -48,9 +56,10 @@ impl Ended {
             Some(arguments) => visible_json(&serde_json::to_string_pretty(arguments).unwrap_or_default()),
             None => without_marks(written.unwrap_or_default()),
         };
+        let is_made = ask.state == AskState::Used && is_held_call && !is_denied;
         let is_good = ask.state == AskState::Used && outcome("ok") != Some(false);
         let when = ask.answered_at_ms.filter(|_| ask.answered_by.is_some()).map(When::on);
-        Some(Self { said, is_good, text, is_edited: part("arguments").is_some(), when })
+        Some(Self { said, is_made, is_good, text, is_edited: part("arguments").is_some(), when })
     }
 }
 

@@ -7,14 +7,16 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::Value;
 use toolhost_builder::refs::Object;
-use toolhost_contract::{ErrorKind, Redactor, ToolError, visible_line};
-use toolhost_host::ask_id;
-use toolhost_store::{Role, SessionRow, SessionState, StepRow};
+use toolhost_contract::{ErrorKind, Redactor, ToolError, is_blank, visible_line};
+use toolhost_host::{Registry, ask_id};
+use toolhost_store::{AskSummary, Role, SessionRow, StepRow};
 
 use super::super::forms::{Field, Shape, choice, complain, filled};
 use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
-use super::super::sessions::{Unheard, answer_text, can_work, models_of, offers_of, unheard, usual_of, why_stopped};
+use super::super::sessions::{
+    Can, State, Unheard, answer_text, ended_call, models_of, offers_of, state_of, unheard, usual_of,
+};
 use super::super::text::{Shown, When, count, dollars, duration, headline};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see};
@@ -69,8 +71,7 @@ struct AskPage<'a> {
 struct SessionLine {
     href: String,
     title: String,
-    state: &'static str,
-    why: String,
+    state: State,
     when: When,
     changes: Vec<SetLine>,
 }
@@ -199,8 +200,9 @@ async fn ask_page(
     let mut about = filled(
         vec![
             Field::new("goal", "What the assistant is to do", Shape::Text(5)),
-            Field::new("model", "Model", Shape::Offered(models))
-                .hint("One that the operator of this server has configured. Leave it empty for the usual one."),
+            Field::new("model", "Model", Shape::Offered(models)).hint(
+                "One that the operator of this server has configured. Where it is empty, the usual one is taken.",
+            ),
         ],
         form,
     );
@@ -262,8 +264,7 @@ async fn sessions_on(
         lines.push(SessionLine {
             href: membership.path(&format!("builder/sessions/{}", encoded(&row.id))),
             title: headline(membership, &row.title),
-            state: state_words(&row, !waits_of(membership, &row.id).await?.is_empty()),
-            why: why_stopped(membership, &row).await?,
+            state: state_of(membership, &row, &asks_of(membership, &row.id).await?).await?,
             when: When::on(row.updated_at_ms),
             changes: sets_of(visitor, membership, &row.id).await?,
         });
@@ -281,34 +282,10 @@ async fn sets_of(visitor: &Visitor<'_>, membership: &Membership, session: &str) 
     Ok(sets.iter().map(line).collect())
 }
 
-fn state_words(row: &SessionRow, waits: bool) -> &'static str {
-    match (row.state.as_str(), row.running) {
-        (_, true) if waits => "waiting for an answer",
-        (_, true) => "working",
-        ("active", false) => "interrupted",
-        ("paused", _) => "paused",
-        ("limited", _) => "stopped at a limit",
-        ("failed", _) => "failed",
-        ("done", _) => "has answered",
-        _ => "cancelled",
-    }
-}
-
-/// The look of that: `bad`, `good`, or the usual one of what goes on.
-fn state_class(row: &SessionRow) -> &'static str {
-    match row.state.as_str() {
-        "failed" | "cancelled" => "bad",
-        "done" => "good",
-        _ => "",
-    }
-}
-
-/// What a session asks people: the address and the id of each ask.
-async fn waits_of(membership: &Membership, session: &str) -> Result<Vec<(String, String)>, ToolError> {
+/// What a session has asked people and nobody has answered.
+async fn asks_of(membership: &Membership, session: &str) -> Result<Vec<AskSummary>, ToolError> {
     let project = &membership.project;
-    let asks = project.gate.queue().asks().open_of_session(project.id, session, ASKS_MAX).await?;
-    let ids = asks.into_iter().map(|ask| ask_id(ask.number));
-    Ok(ids.map(|id| (membership.address(&id), id)).collect())
+    Ok(project.gate.queue().asks().open_of_session(project.id, session, ASKS_MAX).await?)
 }
 
 #[derive(Template)]
@@ -319,12 +296,9 @@ struct ChatPage<'a> {
     address: String,
     /// The page of the session with all of its steps.
     session: String,
-    state: &'static str,
-    state_class: &'static str,
-    /// Why the session stopped by itself.
-    why: String,
-    /// What it asks people: the address and the id of each ask.
-    waits: Vec<(String, String)>,
+    state: State,
+    /// What it has asked and nobody has answered: the address and the id of each ask.
+    asks: Vec<(String, String)>,
     model: String,
     /// What it is about, and where that is; a session may be about what nobody has applied yet.
     target: Option<(Option<String>, String)>,
@@ -338,8 +312,7 @@ struct ChatPage<'a> {
     trimmed: Vec<String>,
     text: String,
     error: Option<String>,
-    can_say: bool,
-    is_at_work: bool,
+    can: Can,
 }
 
 /// One thing that was said or done.
@@ -371,7 +344,11 @@ fn chat(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         need_editor(&membership)?;
         // Browsers send each line's end as two characters.
         let text = form.get("text").map(|text| text.replace("\r\n", "\n")).unwrap_or_default();
-        match tell(&visitor, &membership, &id, &text).await {
+        let told = match form.get("do").map(String::as_str) {
+            Some("resume") => work(&membership)?.go_on(visitor.by(), &id, None).await.map(drop),
+            _ => tell(&visitor, &membership, &id, &text).await,
+        };
+        match told {
             Ok(()) => Ok(see(&membership.path(&format!("builder/sessions/{}", encoded(&id))))),
             Err(error) if error.kind == ErrorKind::Internal => Err(error),
             Err(error) => chat_page(&visitor, &membership, (&id, after), (&text, Some(&error))).await,
@@ -380,7 +357,7 @@ fn chat(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
 }
 
 async fn tell(visitor: &Visitor<'_>, membership: &Membership, id: &str, text: &str) -> Result<(), ToolError> {
-    if text.trim().is_empty() {
+    if is_blank(text) {
         return Err(ToolError::new(ErrorKind::Validation, "Say something to the assistant"));
     }
     work(membership)?.go_on(visitor.by(), id, Some(text.to_owned())).await.map(drop)
@@ -402,7 +379,7 @@ async fn chat_page(
     let is_full = i64::try_from(steps.len()).is_ok_and(|count| count == STEPS_MAX);
     let address = membership.path(&format!("builder/sessions/{}", encoded(id)));
     let next = steps.last().filter(|_| is_full).map(|step| format!("{address}?after={}", step.seq));
-    let waits = waits_of(membership, id).await?;
+    let (asks, registry) = (asks_of(membership, id).await?, project.gate.registry());
     let entry = opening.as_ref().and_then(|body| body.get("entry"));
     let word = |name: &str| entry.and_then(|entry| entry.get(name)).and_then(Value::as_str).unwrap_or_default();
     let target = Object::parse(word("target"));
@@ -420,10 +397,8 @@ async fn chat_page(
             title: headline(membership, &row.title),
             address,
             session: membership.path(&format!("sessions/{}", encoded(id))),
-            state: state_words(&row, !waits.is_empty()),
-            state_class: state_class(&row),
-            why: why_stopped(membership, &row).await?,
-            waits,
+            state: state_of(membership, &row, &asks).await?,
+            asks: asks.into_iter().map(|ask| ask_id(ask.number)).map(|id| (membership.address(&id), id)).collect(),
             model: visible_line(&row.model),
             target: target.map(|object| {
                 let is_there = package.as_deref().is_some_and(|whole| is_there(&whole.package, &object));
@@ -435,7 +410,7 @@ async fn chat_page(
                 "create" => "to be created",
                 _ => "to be changed",
             },
-            messages: steps.iter().filter_map(message).collect(),
+            messages: steps.iter().filter_map(|step| message(registry, step)).collect(),
             unheard: if next.is_none() { unheard(visitor, membership, id).await? } else { Vec::new() },
             next,
             changes: sets_of(visitor, membership, id).await?,
@@ -444,8 +419,7 @@ async fn chat_page(
             trimmed: trimmed(body),
             text: text.to_owned(),
             error: error.map(said),
-            can_say: can_work(membership) && row.user_id == membership.user_id && row.state != SessionState::Cancelled,
-            is_at_work: row.running,
+            can: Can::of(membership, &row),
         },
     ))
 }
@@ -487,7 +461,7 @@ fn used(row: &SessionRow, replies_left: Option<u64>) -> Vec<(&'static str, Strin
 }
 
 /// A step as a part of a talk; none of one that is nobody's word.
-fn message(step: &StepRow) -> Option<Message> {
+fn message(registry: &Registry, step: &StepRow) -> Option<Message> {
     let field = |at: &str| step.body.pointer(at).and_then(Value::as_str).unwrap_or_default();
     let is = |kind: &str| step.step.split('_').next() == Some(kind);
     let (class, who, text) = if is("open") {
@@ -502,9 +476,7 @@ fn message(step: &StepRow) -> Option<Message> {
             (text, _) => ("assistant", "Assistant, at work", text),
         }
     } else if is("call") {
-        let ok = step.body.get("ok").and_then(Value::as_bool) == Some(true);
-        let how = if ok { "done" } else { "failed" };
-        ("call", "Call", format!("{} ({how}): {}", field("/tool"), visible_line(field("/brief"))))
+        ("call", "Call", ended_call(registry, &step.body))
     } else if is("end") {
         ("call", "Stopped", field("/message").to_owned())
     } else if is("check") {

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
 use toolhost_builder::change::{
-    self, Change, Clash, ClashPlace, FieldChange, Found, GraphDiff, ObjectDiff, Op, Side as Taken,
+    self, Change, Clash, ClashPlace, FieldChange, Found, GraphDiff, ObjectDiff, Op, Side as Taken, Stage,
 };
 use toolhost_builder::packages::{ChangeSetLine, Conflict, Deed};
 use toolhost_builder::refs::Object;
@@ -16,6 +16,7 @@ use toolhost_store::Role;
 
 use super::super::audit::who_made;
 use super::super::done::Done;
+use super::super::failure::for_people;
 use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
 use super::super::split::{SPLIT, Split};
@@ -512,10 +513,15 @@ impl FoundRow {
         let column = found.column.map(|column| format!(", column {column}")).unwrap_or_default();
         let brings = found.change_set_id.as_ref().map(|id| format!(" ({id} brings it)")).unwrap_or_default();
         let at = if found.file.is_empty() { &found.path } else { &found.file };
+        // The other stages are about the package's files, whose fields people write, too.
+        let hint = match found.stage {
+            Stage::Impact => for_people(&found.hint).unwrap_or_default(),
+            _ => found.hint.clone(),
+        };
         Self {
             at: membership.masked_line(&format!("{}: {at}{line}{column}{brings}", found.stage.as_str())),
             message: membership.masked_line(&found.message),
-            hint: membership.masked_line(&found.hint),
+            hint: membership.masked_line(&hint),
         }
     }
 }

@@ -33,6 +33,7 @@ use toolhost_builder::refs::Object;
 use toolhost_contract::{ErrorKind, ToolError, visible_line};
 
 use super::failure::{begun_large, next_step};
+use super::text::in_one_line;
 use super::visitor::{Membership, Visitor};
 use super::{Place, Section};
 use crate::http::{WholePackage, Work};
@@ -140,7 +141,7 @@ fn said(error: &ToolError) -> String {
     let findings = findings.into_iter().flatten().filter_map(|finding| finding.get("message")?.as_str());
     let findings: String = findings.take(FINDINGS_SAID_MAX).map(|message| format!(" {message}.")).collect();
     let step = next_step(error).map(|step| format!(" {step}")).unwrap_or_default();
-    begun_large(&visible_line(&format!("{}.{findings}{step}", error.message.trim_end_matches('.'))))
+    begun_large(&in_one_line(&format!("{}.{findings}{step}", error.message.trim_end_matches('.'))))
 }
 
 /// All but what means nothing in an address.

@@ -1,14 +1,16 @@
-//! Which calls of a session a person was asked about, and what became of each.
+//! Which calls of a session a person was asked about, and what became of each; and whether one under way waits for an answer now.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use toolhost_contract::ToolError;
-use toolhost_host::{ask_id, ask_number};
-use toolhost_store::AskSummary;
+use toolhost_host::ask_id;
+use toolhost_store::{AskKind, AskSummary, SessionRow, StepRow};
 
 use super::AUDIT_ROWS_MAX;
+use super::conversation::{ask_of_wait, calls_of, kind_of};
 use crate::http::pages::asks::ended::in_words;
+use crate::http::pages::audit::ask_in;
 use crate::http::pages::visitor::Membership;
 
 /// An ask that a call was held by.
@@ -32,8 +34,7 @@ pub(super) async fn asks_of(membership: &Membership, calls: &[String]) -> Result
     let project = &membership.project;
     let mut numbers: BTreeMap<String, i64> = BTreeMap::new();
     for row in project.reader.audit_of_calls(project.id, calls, AUDIT_ROWS_MAX).await? {
-        let ask = row.content().pointer("/decision/ask").and_then(Value::as_str).and_then(ask_number);
-        numbers.extend(ask.map(|number| (row.call_id.clone(), number)));
+        numbers.extend(ask_in(&row.content()).map(|number| (row.call_id.clone(), number)));
     }
     let mut found = BTreeMap::new();
     for (call, number) in numbers {
@@ -46,4 +47,55 @@ pub(super) async fn ask_of(membership: &Membership, number: i64) -> Result<Optio
     let project = &membership.project;
     let ask = project.gate.queue().asks().summary(project.id, number).await?;
     Ok(ask.map(|ask| Asked::of(membership, &ask)))
+}
+
+/// Steps that are read of the end of a session: its last turn is among them unless more of its calls have ended.
+const LAST_STEPS: i64 = 64;
+
+/// Whether a call under way waits for one of these open asks. An older ask may be open while the agent does something else.
+///
+/// # Errors
+/// If the database does not answer.
+pub(super) async fn waits_for_one(
+    membership: &Membership,
+    row: &SessionRow,
+    open: &[AskSummary],
+) -> Result<bool, ToolError> {
+    if !row.running || open.is_empty() {
+        return Ok(false);
+    }
+    let steps = membership.project.steps(&row.id, row.steps - LAST_STEPS - 1, LAST_STEPS).await?;
+    let under_way = under_way(&steps);
+    let is_open = |number: i64| open.iter().any(|ask| ask.number == number);
+    let asks_by_itself = |tool: &str| {
+        let is_of = |ask: &AskSummary| ask.kind != AskKind::Approval && ask.tool.replace('.', "_") == tool;
+        open.iter().any(is_of)
+    };
+    if under_way.iter().any(|call| call.waits_for.is_some_and(is_open) || asks_by_itself(&call.tool.replace('.', "_")))
+    {
+        return Ok(true);
+    }
+    let ids: Vec<String> = under_way.into_iter().map(|call| call.id).collect();
+    Ok(asks_of(membership, &ids).await?.values().any(|ask| ask.ended.is_empty()))
+}
+
+/// A call of the last turn that has not ended.
+struct UnderWay {
+    id: String,
+    tool: String,
+    /// The ask that it was told to wait for.
+    waits_for: Option<i64>,
+}
+
+fn under_way(steps: &[StepRow]) -> Vec<UnderWay> {
+    let Some(at) = steps.iter().rposition(|row| kind_of(&row.step).0 == "turn") else { return Vec::new() };
+    let (turn, after) = (&steps[at].body, &steps[at + 1..]);
+    let ids = turn.get("callIds").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let calls = calls_of(turn).enumerate().filter(|(_, (step, ..))| after.iter().all(|row| row.step != *step));
+    let under_way = calls.map(|(number, (_, tool, arguments))| UnderWay {
+        id: ids.get(number).and_then(Value::as_str).unwrap_or_default().to_owned(),
+        tool: tool.to_owned(),
+        waits_for: ask_of_wait(arguments),
+    });
+    under_way.collect()
 }

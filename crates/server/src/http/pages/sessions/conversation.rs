@@ -44,8 +44,9 @@ pub(super) struct Item {
     pub(super) asked: Shown,
     /// The ask that a call was held by.
     pub(super) ask: Option<Asked>,
-    /// Calls of a turn that are not among the steps of this page.
+    /// Calls of a turn that are not among the steps of this page, and what is said of them.
     pub(super) calls: Vec<Unended>,
+    pub(super) calls_said: &'static str,
     /// Where the audit has the call.
     pub(super) audit: String,
 }
@@ -74,6 +75,7 @@ impl Item {
             asked: Shown::default(),
             ask: None,
             calls: Vec::new(),
+            calls_said: "",
             audit: String::new(),
         }
     }
@@ -158,7 +160,7 @@ pub(super) async fn tell_asks(membership: &Membership, rows: &[StepRow], items: 
     let turns = rows.iter().filter(|row| kind_of(&row.step).0 == "turn");
     let waits: BTreeMap<&str, i64> = turns
         .flat_map(|row| calls_of(&row.body))
-        .filter_map(|(step, _, given)| Some((step, ask_number(given.pointer(ASK_OF_WAIT)?.as_str()?)?)))
+        .filter_map(|(step, _, given)| Some((step, ask_of_wait(given)?)))
         .collect();
     for item in items {
         if let Some(id) = ids.get(&*item.step) {
@@ -175,8 +177,15 @@ pub(super) async fn tell_asks(membership: &Membership, rows: &[StepRow], items: 
     Ok(())
 }
 
-/// Where the arguments of a call that waits for an answer name the ask.
-const ASK_OF_WAIT: &str = "/json/approvalId";
+/// Whether a call was put to people, who had not answered when it ended.
+fn waits_now(call: &Value) -> bool {
+    call.get("waits").and_then(Value::as_bool) == Some(true)
+}
+
+/// The ask that the arguments of a call name which waits for its answer.
+pub(super) fn ask_of_wait(arguments: &Value) -> Option<i64> {
+    ask_number(arguments.pointer("/json/approvalId")?.as_str()?)
+}
 
 fn item(
     (visitor, registry): (&Visitor<'_>, &Registry),
@@ -238,6 +247,11 @@ fn item(
     })
 }
 
+/// A call that has ended, in one line: what it did, and what it came to.
+pub(in super::super) fn ended_call(registry: &Registry, call: &Value) -> String {
+    format!("{}: {}", told_call(registry, text(call, "tool"), &Value::Null), call_sentence(call))
+}
+
 /// What a call does, as people say it. `arguments`: as the journal keeps them.
 fn told_call(registry: &Registry, tool: &str, arguments: &Value) -> String {
     match registry.told_call(tool, arguments.get("json").unwrap_or(&Value::Null)) {
@@ -258,20 +272,24 @@ fn turn_sentence(turn: &Value) -> String {
     parts.join(" · ")
 }
 
-/// `Answered after 1.2 s: edited a.txt`, `Exit code 1 after 30 ms: …`, `Waits for a person: …`.
+/// `Done after 1.2 s: edited a.txt`, `Exit code 1 after 30 ms: …`, `Put to a person`.
 fn call_sentence(call: &Value) -> String {
-    let took = duration(number(call, "ms"));
+    let took = match number(call, "ms") {
+        0 => String::new(),
+        ms => format!(" after {}", duration(ms)),
+    };
     let outcome = match (call.get("ok").and_then(Value::as_bool), text(call, "code")) {
-        (Some(true), _) if call.get("waits").and_then(Value::as_bool) == Some(true) => "Waits for a person".to_owned(),
+        // What it answered is for the agent; the ask is named beside it.
+        (Some(true), _) if waits_now(call) => return "Put to a person".to_owned(),
         (Some(true), _) => match call.get("exitCode").and_then(Value::as_i64) {
-            Some(exit_code) if exit_code != 0 => format!("Exit code {exit_code} after {took}"),
-            _ => format!("Answered after {took}"),
+            Some(exit_code) if exit_code != 0 => format!("Exit code {exit_code}{took}"),
+            _ => format!("Done{took}"),
         },
-        (_, "") => format!("Failed after {took}"),
+        (_, "") => format!("Failed{took}"),
         // Most messages end in the kind and the code, for the model.
         (_, code) if text(call, "brief").ends_with(&format!("(denied, {code})")) => "Not allowed".to_owned(),
-        (_, code) if text(call, "brief").contains(code) => format!("Failed after {took}"),
-        (_, code) => format!("Failed after {took} ({})", name(code)),
+        (_, code) if text(call, "brief").contains(code) => format!("Failed{took}"),
+        (_, code) => format!("Failed{took} ({})", name(code)),
     };
     match without_code(text(call, "brief"), text(call, "code")) {
         "" => outcome,
@@ -325,7 +343,7 @@ mod tests {
     #[test]
     fn a_call_is_told_in_a_sentence() {
         let told = |call: Value| call_sentence(&call);
-        assert_eq!(told(json!({ "ok": true, "ms": 1200, "brief": "edited a" })), "Answered after 1.2 s: edited a");
+        assert_eq!(told(json!({ "ok": true, "ms": 1200, "brief": "edited a" })), "Done after 1.2 s: edited a");
         assert_eq!(told(json!({ "ok": false, "ms": 3, "code": "DENIED" })), "Failed after 3 ms (DENIED)");
         let denied = json!({ "ok": false, "ms": 3, "code": "DENIED", "brief": "no (DENIED)" });
         assert_eq!(told(denied), "Failed after 3 ms: no");
@@ -333,10 +351,10 @@ mod tests {
         assert_eq!(told(refused), "Not allowed: not given: wait (a day)");
         let other = json!({ "ok": false, "ms": 3, "code": "X_1", "brief": "X_1 came (late)" });
         assert_eq!(told(other), "Failed after 3 ms: X_1 came (late)");
-        assert_eq!(told(json!({})), "Failed after 0 ms");
+        assert_eq!(told(json!({})), "Failed");
         assert_eq!(told(json!({ "ok": true, "ms": 3, "exitCode": 1 })), "Exit code 1 after 3 ms");
-        assert_eq!(told(json!({ "ok": true, "ms": 3, "exitCode": 0 })), "Answered after 3 ms");
-        assert_eq!(told(json!({ "ok": true, "waits": true, "brief": "ask-1" })), "Waits for a person: ask-1");
+        assert_eq!(told(json!({ "ok": true, "ms": 3, "exitCode": 0 })), "Done after 3 ms");
+        assert_eq!(told(json!({ "ok": true, "waits": true, "brief": "ask-1" })), "Put to a person");
     }
 
     #[test]

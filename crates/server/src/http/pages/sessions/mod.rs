@@ -7,16 +7,17 @@ mod replay;
 mod start;
 mod trace;
 
-pub(super) use conversation::{Unheard, answer_text, unheard};
+pub(super) use conversation::{Unheard, answer_text, ended_call, unheard};
 
-use std::collections::BTreeSet;
+use self::asked::waits_for_one;
+use std::collections::BTreeMap;
 
 use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::Value;
-use toolhost_contract::{ErrorKind, SESSION_MARK, ToolError};
-use toolhost_store::{Role, SessionFilter, SessionRow, SessionState};
+use toolhost_contract::{ErrorCode, ErrorKind, SESSION_MARK, ToolError};
+use toolhost_store::{AskSummary, Role, SessionFilter, SessionRow, SessionState};
 
 use super::super::told;
 use super::route::{Made, Route, Wanted};
@@ -24,6 +25,7 @@ use super::text::{When, count, dollars, headline, name};
 use super::visitor::{Membership, Visitor};
 use super::{Place, page};
 
+pub(super) use one::Can;
 pub(super) use start::{models_of, offers_of, usual_of};
 
 /// The path of this part, below a project.
@@ -88,7 +90,7 @@ struct Row {
 /// What sessions that wait for people are listed by.
 const WAITING: &str = "waiting";
 
-/// The states that sessions are listed by: as addresses name them, in words, and what they mean. Who waits is known by the asks alone.
+/// The states that sessions are listed by: as addresses name them, in words, and what they mean. Who waits is known by the asks and the calls under way.
 const STATES: [(&str, &str, SessionState, Option<bool>); 8] = [
     (WAITING, "waiting for an answer", SessionState::Active, Some(true)),
     ("working", "working", SessionState::Active, Some(true)),
@@ -101,22 +103,22 @@ const STATES: [(&str, &str, SessionState, Option<bool>); 8] = [
 ];
 
 /// Where a session stands, in words.
-struct State {
+pub(super) struct State {
     /// How it is coloured, beside its words.
-    class: &'static str,
-    word: &'static str,
+    pub(super) class: &'static str,
+    pub(super) word: &'static str,
     /// The code of what stopped it; empty for none.
-    code: String,
+    pub(super) code: String,
     /// What that means, and what can be done.
-    sentence: &'static str,
+    pub(super) sentence: &'static str,
     /// Why it stopped, as its journal tells; empty where it did not stop by itself.
-    why: String,
+    pub(super) why: String,
     /// What a message is called that it has not heard.
-    unheard: &'static str,
+    pub(super) unheard: &'static str,
 }
 
 impl State {
-    /// `waits`: whether people have not answered something that it asks.
+    /// `waits`: whether a call under way waits for people to answer.
     fn of(row: &SessionRow, waits: bool, why: String) -> Self {
         let (class, word, sentence) = match (row.state, row.running) {
             (SessionState::Cancelled, _) => ("", "cancelled", "A person has ended it for good."),
@@ -130,6 +132,11 @@ impl State {
             (SessionState::Limited, false) => {
                 ("", "stopped by a limit", "It has used up what it was given. Resumed, it has as much again.")
             }
+            (SessionState::Failed, false) if row.code.as_deref() == Some(ErrorCode::ContextBudget.as_str()) => (
+                "bad",
+                "failed",
+                "Its model cannot read more. Fork it before the turn that was too long, or start a new one.",
+            ),
             (SessionState::Failed, false) => ("bad", "failed", "It could not go on. It can be resumed."),
             (SessionState::Done, false) => {
                 ("good", "done", "The agent has given its answer. Send a message, and it goes on.")
@@ -144,11 +151,20 @@ impl State {
     }
 }
 
-/// Why a session stopped by itself, in the words of whatever stopped it; empty of one that did not.
+/// Where a session stands that has asked this and nobody has answered.
 ///
 /// # Errors
 /// If the database does not answer.
-pub(super) async fn why_stopped(membership: &Membership, row: &SessionRow) -> Result<String, ToolError> {
+pub(super) async fn state_of(
+    membership: &Membership,
+    row: &SessionRow,
+    open: &[AskSummary],
+) -> Result<State, ToolError> {
+    Ok(State::of(row, waits_for_one(membership, row, open).await?, why_stopped(membership, row).await?))
+}
+
+/// Why a session stopped by itself, in the words of whatever stopped it; empty of one that did not.
+async fn why_stopped(membership: &Membership, row: &SessionRow) -> Result<String, ToolError> {
     if row.running || !matches!(row.state, SessionState::Failed | SessionState::Limited) {
         return Ok(String::new());
     }
@@ -167,30 +183,37 @@ fn sentence(message: &str) -> String {
     if has_end { begun } else { begun + "." }
 }
 
-/// The sessions of the project that wait for people, among the asks that are open.
-async fn waiting(membership: &Membership) -> Result<BTreeSet<String>, ToolError> {
+/// What the sessions of the project have asked and nobody has answered, by the session.
+async fn asking(membership: &Membership) -> Result<BTreeMap<String, Vec<AskSummary>>, ToolError> {
     let project = &membership.project;
     let open = project.gate.queue().asks().open_after(project.id, 0, ASKS_LOOKED_AT).await?;
-    Ok(open.asks.into_iter().filter_map(|ask| ask.session_id).collect())
+    let mut asking: BTreeMap<String, Vec<AskSummary>> = BTreeMap::new();
+    for ask in open.asks {
+        if let Some(session) = ask.session_id.clone() {
+            asking.entry(session).or_default().push(ask);
+        }
+    }
+    Ok(asking)
 }
 
-/// A page of these sessions, as far as they run.
+/// A page of those of these sessions that wait.
 async fn waiting_rows(
     membership: &Membership,
-    waiting: &BTreeSet<String>,
+    asking: &BTreeMap<String, Vec<AskSummary>>,
     filter: &SessionFilter,
 ) -> Result<Vec<SessionRow>, ToolError> {
     let project = &membership.project;
     let mut rows = Vec::new();
-    for id in waiting.iter().filter(|id| id.starts_with(SESSION_MARK)) {
+    for (id, asks) in asking.iter().filter(|(id, _)| id.starts_with(SESSION_MARK)) {
         match project.sessions.get(project.id, id).await {
-            Ok(row) => rows.push(row),
+            Ok(row) if waits_for_one(membership, &row, asks).await? => rows.push(row),
+            Ok(_) => {}
             Err(toolhost_store::Error::NoSession { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
     let place = |row: &SessionRow| (row.updated_at_ms, row.id.clone());
-    rows.retain(|row| row.running && filter.after.as_ref().is_none_or(|after| place(row) < *after));
+    rows.retain(|row| filter.after.as_ref().is_none_or(|after| place(row) < *after));
     rows.sort_by_key(|row| std::cmp::Reverse(place(row)));
     rows.truncate(usize::try_from(filter.limit).unwrap_or(usize::MAX));
     Ok(rows)
@@ -252,10 +275,10 @@ async fn list(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<Body>, 
         Some((at_ms.parse().ok()?, id.to_owned()))
     });
     let limit = i64::try_from(ROWS_MAX + 1).unwrap_or(i64::MAX);
-    let waiting = waiting(&membership).await?;
+    let asking = asking(&membership).await?;
     let filter = SessionFilter { state, running, after, limit };
     let mut found = match asked {
-        Some(WAITING) => waiting_rows(&membership, &waiting, &filter).await?,
+        Some(WAITING) => waiting_rows(&membership, &asking, &filter).await?,
         _ => project.sessions.page(project.id, &filter).await?,
     };
     let more = found.len() > ROWS_MAX;
@@ -266,11 +289,11 @@ async fn list(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<Body>, 
     });
     let mut rows = Vec::with_capacity(found.len());
     for row in &found {
-        let why = why_stopped(&membership, row).await?;
+        let open = asking.get(&row.id).map_or(&[][..], Vec::as_slice);
         rows.push(Row {
             address: address(&membership, &row.id),
             title: headline(&membership, &row.title),
-            state: State::of(row, waiting.contains(&row.id), why),
+            state: state_of(&membership, row, open).await?,
             profile: name(&row.profile),
             model: name(&row.model),
             cost: cost(&row.tally),

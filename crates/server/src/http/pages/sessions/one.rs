@@ -6,7 +6,7 @@ use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::Value;
-use toolhost_contract::{ErrorKind, ToolError};
+use toolhost_contract::{ErrorKind, ToolError, is_blank};
 use toolhost_host::ask_id;
 use toolhost_store::{Role, SessionRow, SessionState, StepRow};
 
@@ -44,6 +44,7 @@ struct SessionPage<'a> {
     earlier: Option<String>,
     /// Whether this is the newest page.
     is_newest: bool,
+    /// What it has asked and nobody has answered.
     waits: Vec<Wait>,
     can: Can,
     /// Turns that a fork can take along.
@@ -64,7 +65,7 @@ struct Fact {
     iso: String,
 }
 
-/// An ask that the session waits for.
+/// An ask of the session that is open.
 struct Wait {
     address: String,
     id: String,
@@ -74,21 +75,21 @@ struct Wait {
 
 /// What the person can do with the session as it stands.
 #[derive(Clone, Copy, Default)]
-struct Can {
+pub(in super::super) struct Can {
     /// What people are asked.
-    answer: bool,
-    say: bool,
+    pub(in super::super) answer: bool,
+    pub(in super::super) say: bool,
     /// What is said waits until the turn at work is over.
-    say_later: bool,
-    resume: bool,
-    pause: bool,
-    cancel: bool,
-    fork: bool,
+    pub(in super::super) say_later: bool,
+    pub(in super::super) resume: bool,
+    pub(in super::super) pause: bool,
+    pub(in super::super) cancel: bool,
+    pub(in super::super) fork: bool,
 }
 
 impl Can {
     /// A session belongs to its user; an owner of the project can stop all.
-    fn of(membership: &Membership, row: &SessionRow) -> Self {
+    pub(in super::super) fn of(membership: &Membership, row: &SessionRow) -> Self {
         if !super::can_work(membership) {
             return Self { answer: membership.approver, ..Self::default() };
         }
@@ -165,7 +166,7 @@ async fn act(
     match field("do") {
         "say" => {
             let message = field("text").replace("\r\n", "\n");
-            if message.is_empty() {
+            if is_blank(&message) {
                 return Err(wrong("Write what the agent is told"));
             }
             work.go_on(by, &session.id, Some(message)).await?;
@@ -205,6 +206,7 @@ async fn shown(
         _ => project.steps(id, -1, 1).await?.into_iter().next().map(|row| row.body),
     };
     let asks = project.gate.queue().asks().open_of_session(project.id, id, ASKS_MAX).await?;
+    let state = super::state_of(membership, &row, &asks).await?;
     let waits: Vec<Wait> = asks
         .into_iter()
         .map(|ask| Wait {
@@ -214,10 +216,15 @@ async fn shown(
             left: visitor.time_left(ask.expires_at_ms),
         })
         .collect();
-    let why = super::why_stopped(membership, &row).await?;
     let address = address(membership, id);
     let mut items = items(visitor, project.gate.registry(), &rows);
     tell_asks(membership, &rows, &mut items).await?;
+    let calls_said = match (before == row.steps, row.running) {
+        (true, true) => "Under way:",
+        (true, false) => "Not ended:",
+        (false, _) => "Not ended on this page:",
+    };
+    items.iter_mut().for_each(|item| item.calls_said = calls_said);
     let is_diff = items.iter().any(Item::is_diff);
     if look.is_split {
         items.iter_mut().for_each(Item::split);
@@ -228,7 +235,7 @@ async fn shown(
         &SessionPage {
             place: Place { live: told::SESSIONS_AND_ASKS, ..membership.place(visitor, PART) },
             title: headline(membership, &row.title),
-            state: State::of(&row, !waits.is_empty(), why),
+            state,
             id: name(&row.id),
             facts: facts(visitor, membership, &row, &opening.unwrap_or_default()),
             items,
@@ -281,7 +288,9 @@ fn facts(visitor: &Visitor<'_>, membership: &Membership, row: &SessionRow, openi
     add("Tokens", format!("{} read, {} written", count(sent), count(came)), String::new());
     let cost = row.tally.get("cost").and_then(Value::as_f64);
     add("Cost", cost.map_or_else(|| "not known: the model has no price here".to_owned(), dollars), String::new());
-    add("Time at work", duration(number(&row.tally, "elapsedMs")), String::new());
+    let worked = duration(number(&row.tally, "elapsedMs"));
+    let worked = if row.running { worked + ", and what is under way" } else { worked };
+    add("Time at work", worked, String::new());
     for (label, at_ms) in [("Started", row.created_at_ms), ("Last change", row.updated_at_ms)] {
         let When { iso, text: value } = When::of(visitor, at_ms);
         facts.push(Fact { label, value, address: String::new(), iso });

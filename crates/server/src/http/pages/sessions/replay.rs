@@ -49,6 +49,7 @@ pub(super) async fn show(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Respo
     let previous = shown.iter().rev().nth(1).map(|item| item.seq);
     shown.drain(..shown.len().saturating_sub(ITEMS_MAX));
     tell_asks(&membership, so_far, &mut shown).await?;
+    shown.iter_mut().for_each(|item| item.calls_said = "It calls:");
     if let Some(current) = shown.last_mut() {
         current.is_current = true;
     }

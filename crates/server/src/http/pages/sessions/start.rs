@@ -49,7 +49,7 @@ fn fields(membership: &Membership, models: &[ModelLine]) -> Vec<Field> {
         Field::new("persona", "Persona", Shape::Line)
             .hint("The name that commits and comments of the agent have. Leave it empty for the usual one."),
         Field::new("model", "Model", Shape::Offered(offers_of(models)))
-            .hint("One that the operator of this server has configured. Leave it empty for the usual one.")
+            .hint("One that the operator of this server has configured. Where it is empty, the usual one is taken.")
             .value(usual_of(models)),
         Field::new("ticket", "Ticket", Shape::Line).hint("The ticket that the work is about, such as TKT-001."),
         Field::new("files", "Files to begin with", Shape::Text(2))
