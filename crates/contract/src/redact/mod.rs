@@ -17,7 +17,7 @@ use self::bare::Bare;
 use self::keys::{KeySearch, NUMBERED, key_lines, lines_before};
 use self::shapes::{
     ASSIGNED, AUTHORIZATION, BASIC, BEFORE, BEHIND, KEY_BEGINS, KEY_ENDS, LONG_NAMED, NAMED, NAMES, PASSWORD, SHAPES,
-    WITH_DIGITS, is_named, is_password, is_random, names_password,
+    WITH_DIGITS, is_measured, is_named, is_password, is_random, names_password,
 };
 use crate::outcome::REDACTED;
 use aho_corasick::{AhoCorasick, MatchKind, packed};
@@ -185,8 +185,10 @@ impl Redactor {
                     found.push(value.range());
                 }
             }
-            for value in shapes.password.captures_iter(text).filter_map(|found| found.get(2)) {
-                if is_password(value.as_str(), &text[value.end()..]) {
+            for beside in shapes.password.captures_iter(text) {
+                let (Some(name), Some(value)) = (beside.get(1), beside.get(2)) else { continue };
+                let (name, value_text) = (name.as_str(), value.as_str());
+                if is_password(value_text, &text[value.end()..]) && !is_measured(name, value_text) {
                     found.push(value.range());
                 }
             }

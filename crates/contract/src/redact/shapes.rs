@@ -264,6 +264,21 @@ pub(super) const NAMES: &[&str] = &[
     "passw",
     "pwd",
     "PWD",
+    "pass:",
+    "pass=",
+    "Pass:",
+    "PASS:",
+    "PASS=",
+    "ennwort",
+    "ot de passe",
+    "ontrase",
+    "enha",
+    "achtwoord",
+    "арол",
+    "密码",
+    "密碼",
+    "パスワード",
+    "비밀번호",
     "PASSPHRASE",
     "Passphrase",
     "passphrase",
@@ -281,7 +296,8 @@ pub(super) const NAMED: &str = r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|s
 
 /// A password beside its name, however short. The first group is kept, and the second is a secret if it [may be one](is_password).
 pub(super) const PASSWORD: &str = concat!(
-    r#"(?i)((?:pass(?:word|wd|phrase)|\bpwd)(?:\\*["'`]|\*{1,2})?(?:\s*(?:=>|:=|[:=：|])\s*|\s+(?:is|was):?\s+)(?:\\*["'`]|\*{1,2}\s?){0,2}"#,
+    r#"(?i)((?:pass(?:word|wd|phrase|wort)|\bpass|\bpwd|kennwort|mot de passe|contrase[nñ]a|senha|wachtwoord|парол[ья]|密码|密碼|パスワード|비밀번호)"#,
+    r#"(?:\\*["'`]|\*{1,2})?(?:\s*(?:=>|:=|[:=：|])\s*|\s+(?:is|was|ist|war|est|es|é):?\s+)(?:\\*["'`]|\*{1,2}\s?){0,2}"#,
     // An option of a command.
     r#"|--pass(?:word|wd|phrase)\s+["']?)"#,
     r#"([a-z0-9!@#$%^&*?+~_.-]{6,64})"#,
@@ -301,6 +317,12 @@ pub(super) fn is_password(value: &str, behind: &str) -> bool {
     let is_method =
         METHODS.iter().any(|method| word.starts_with(method)) && word.bytes().all(|b| b.is_ascii_alphanumeric());
     value.bytes().any(|byte| byte.is_ascii_digit()) && !is_method && !behind.starts_with(['(', '[', '{'])
+}
+
+/// Whether what a name of a password leads to is a time or a count: test runners write `pass: 12.345s`.
+pub(super) fn is_measured(name: &str, value: &str) -> bool {
+    let name = name.trim_start().to_ascii_lowercase();
+    name.starts_with("pass") && !name[4..].starts_with(['w', 'p']) && value.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Where the text of a private key begins (RFC 7468, and RFC 9580 for PGP).

@@ -39,6 +39,13 @@ fn a_short_password_beside_its_name_is_a_secret() {
         ("| password | ", "hunter2pw9", " |"),
         ("password：", "12345678", ""),
         ("pwd=", "hunter2hunter", ""),
+        ("user: ada, pass: ", "hunter2", ""),
+        ("das Passwort ist ", "Sommer2024", ""),
+        ("Kennwort: ", "Sommer2024", ""),
+        ("le mot de passe est ", "soleil99", " ici"),
+        ("la contraseña es: ", "sol2024", ""),
+        ("senha = ", "verao2024", ""),
+        ("密码：", "xiatian2024", ""),
     ] {
         // A full stop may belong to a password or end the sentence.
         let after_kept = if after == "." { "" } else { after };
@@ -54,6 +61,9 @@ fn a_short_password_beside_its_name_is_a_secret() {
         "the password is wrong",
         "PWD=/home/ada1/src",
         "password: ${PASSWORD}",
+        "pass: 12.345s, fail: 0",
+        "bypass: route66x",
+        "compass=north4711",
     ] {
         check(text, text);
     }
