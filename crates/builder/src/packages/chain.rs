@@ -103,11 +103,14 @@ impl ProjectPackage {
     /// What these drafts and all others of the session are laid over, read once.
     async fn view(&self, tx: &mut Tx, mut drafts: Vec<Draft>) -> Result<View> {
         drafts.sort_by_key(|draft| (draft.set, draft.position));
+        let wholes = wholes(drafts.iter().map(|draft| &draft.object));
         let part = self.part_for(tx, &last_of_each(drafts)).await?;
         let all = part.package();
-        let both = [&part.base, all];
-        let (known, missing) = (missing(&part.base, both), missing(all, both));
-        Ok(View { known, seen: Seen { index: Index::of(all), missing }, part })
+        let base = Index::of(&part.base);
+        let known = base.unresolved().chain(nameless(&part.base, [&part.base, all])).collect();
+        let mut view = View { known, base, missing: BTreeSet::new(), part };
+        view.missing = view.missing_in(view.part.package(), &wholes);
+        Ok(view)
     }
 
     /// # Errors
@@ -165,15 +168,37 @@ impl ProjectPackage {
 /// The package without drafts, and the package with all drafts of a session.
 struct View {
     part: Part,
-    /// What is missing without drafts.
+    /// The references without drafts, and what is missing of what they name.
+    base: Index,
     known: BTreeSet<(Object, Object)>,
-    seen: Seen,
+    /// What is missing with all drafts, beside what is missing without them.
+    missing: BTreeSet<(Object, Object)>,
 }
 
 impl View {
-    fn both(&self) -> [&Package; 2] {
-        [&self.part.base, self.part.package()]
+    /// What is missing in the package without drafts when some wholes have other contents, beside what is missing anyway.
+    fn missing_in(&self, after: &Package, wholes: &BTreeSet<Object>) -> BTreeSet<(Object, Object)> {
+        let mut missing = self.base.unresolved_with(wholes, &Index::of_part(after, wholes, &self.base));
+        missing.extend(nameless(after, [&self.part.base, self.part.package()]));
+        missing.retain(|pair| !self.known.contains(pair));
+        missing
     }
+
+    /// What makes this: it, or what sets a variable.
+    fn makers(&self, object: &Object) -> BTreeSet<Object> {
+        if !matches!(object, Object::Variable { .. }) {
+            return [object.clone()].into();
+        }
+        let writes = |reference: &&Ref| reference.kind == Kind::VariableWrite;
+        let index = Index::of_part(self.part.package(), &[object.whole()].into(), &self.base);
+        let inbound = index.find(&Locator::Object(object.clone())).inbound;
+        inbound.iter().filter(writes).map(|reference| reference.from.clone()).collect()
+    }
+}
+
+/// What these objects are parts of.
+fn wholes<'a>(objects: impl Iterator<Item = &'a Object>) -> BTreeSet<Object> {
+    objects.map(Object::whole).chain([Object::Package]).collect()
 }
 
 /// The sets of drafts, the first first.
@@ -231,14 +256,14 @@ impl Links<'_> {
     /// Takes what supplies what is missing, until nothing is missing that another set has.
     fn take_suppliers(&mut self, view: &View) {
         let base = &view.part.base;
-        self.take_opposed(base, view.both(), &view.known);
+        self.take_opposed(view);
         loop {
             let Ok((drafts, _)) = merged(base, &self.drafts()) else { return };
             let over: Vec<_> = drafts.into_iter().map(|draft| (draft.object, draft.wanted)).collect();
             let (after, _) = overlay(base, &over);
             let before = self.taken.len();
-            for (from, to) in missing(&after, view.both()).difference(&view.known) {
-                self.take_supplier(from, to, &view.seen);
+            for (from, to) in view.missing_in(&after, &wholes(over.iter().map(|(object, _)| object))) {
+                self.take_supplier(&from, &to, view);
             }
             for (object, _) in over.iter().filter(|(_, wanted)| wanted.is_some()) {
                 self.take_graph(object, &after);
@@ -251,32 +276,34 @@ impl Links<'_> {
     }
 
     /// Takes the earliest set that makes what is referred to, else the earliest that no longer refers to it.
-    fn take_supplier(&mut self, from: &Object, to: &Object, seen: &Seen) {
-        if seen.missing.contains(&(from.clone(), to.clone())) {
+    fn take_supplier(&mut self, from: &Object, to: &Object, view: &View) {
+        if view.missing.contains(&(from.clone(), to.clone())) {
             return;
         }
         let first = |is_meant: &dyn Fn(&&Draft) -> bool| self.others.iter().find(is_meant).map(|draft| draft.set);
-        let makers = seen.makers(to);
+        let makers = view.makers(to);
         let made = first(&|draft| makers.contains(&draft.object) && draft.wanted.is_some());
         self.taken.extend(made.or_else(|| first(&|draft| draft.object == *from)));
     }
 
     /// Takes earlier sets that refer to what this one deletes, and those that delete what this one refers to: the session saw them
     /// when it wrote this one.
-    fn take_opposed(&mut self, base: &Package, both: [&Package; 2], known: &BTreeSet<(Object, Object)>) {
+    fn take_opposed(&mut self, view: &View) {
+        let base = &view.part.base;
         let earlier: Vec<&Draft> = self.others.iter().filter(|draft| draft.set < self.own).collect();
         if earlier.iter().copied().chain(self.chosen).all(|draft| draft.wanted.is_some()) {
             // Nothing is deleted, so nothing opposes another.
             return;
         }
-        let view = last_of_each(earlier.iter().copied().chain(self.chosen).cloned().collect());
-        let Ok((view, _)) = merged(base, &view) else { return };
-        let view: Vec<_> = view.into_iter().map(|draft| (draft.object, draft.wanted)).collect();
+        let seen = last_of_each(earlier.iter().copied().chain(self.chosen).cloned().collect());
+        let Ok((seen, _)) = merged(base, &seen) else { return };
+        let seen: Vec<_> = seen.into_iter().map(|draft| (draft.object, draft.wanted)).collect();
         let deletes = |drafts: &[&Draft], object: &Object| {
             drafts.iter().any(|draft| draft.object == *object && draft.wanted.is_none())
         };
         let chosen: Vec<&Draft> = self.chosen.iter().collect();
-        for (from, to) in missing(&overlay(base, &view).0, both).difference(known) {
+        let missing = view.missing_in(&overlay(base, &seen).0, &wholes(seen.iter().map(|(object, _)| object)));
+        for (from, to) in &missing {
             // What a graph says of a node it says for the node.
             let graph = from.workflow().map(|id| Object::Workflow(id.to_owned()));
             let says = |draft: &Draft| {
@@ -311,30 +338,10 @@ impl Links<'_> {
     }
 }
 
-/// The package as the session sees it.
-struct Seen {
-    index: Index,
-    missing: BTreeSet<(Object, Object)>,
-}
-
-impl Seen {
-    /// What makes this: it, or what sets a variable.
-    fn makers(&self, object: &Object) -> BTreeSet<Object> {
-        if !matches!(object, Object::Variable { .. }) {
-            return [object.clone()].into();
-        }
-        let writes = |reference: &&Ref| reference.kind == Kind::VariableWrite;
-        let inbound = self.index.find(&Locator::Object(object.clone())).inbound;
-        inbound.iter().filter(writes).map(|reference| reference.from.clone()).collect()
-    }
-}
-
-/// What is referred to and is not there, with what refers to it; and nodes without a file. `both` are the package without drafts
-/// and the session's view: a menu may name a workflow of theirs, also by one of its files.
-fn missing(package: &Package, both: [&Package; 2]) -> BTreeSet<(Object, Object)> {
-    let index = Index::of(package);
-    let unresolved = index.all().iter().filter(|reference| !reference.resolved);
-    let mut found: BTreeSet<_> = unresolved.map(|reference| (reference.from.clone(), reference.to.clone())).collect();
+/// What is missing and is no reference: files of nodes, and workflows that menus name. `both` are the package without drafts and the
+/// session's view: a menu may name a workflow of theirs, also by one of its files.
+fn nameless(package: &Package, both: [&Package; 2]) -> BTreeSet<(Object, Object)> {
+    let mut found = BTreeSet::new();
     for workflow in package.workflows() {
         found.extend(without_file(package, workflow));
     }

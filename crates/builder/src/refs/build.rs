@@ -1,6 +1,6 @@
 //! Reads the references of a package.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
 
@@ -10,36 +10,58 @@ use crate::document::Document;
 use crate::finding::token;
 use crate::package::{Agent, MANIFEST, Node, Package, Step, Workflow};
 
-pub(super) fn index(package: &Package) -> Index {
-    let mut builder = Builder { package, index: Index::default(), there: HashSet::new() };
+/// `part`: only what these wholes say, in a package whose other parts are as in the index beside them.
+pub(super) fn index(package: &Package, part: Option<(&BTreeSet<Object>, &Index)>) -> Index {
+    let mut builder = Builder { package, part, index: Index::default(), there: HashSet::new() };
     builder.objects();
     builder.manifest();
     for workflow in package.workflows() {
-        builder.workflow(workflow);
+        if builder.is_read(|| Object::Workflow(workflow.id.clone())) {
+            builder.workflow(workflow);
+        }
     }
     for agent in package.agents() {
-        builder.agent(agent);
+        if builder.is_read(|| Object::Agent(agent.id.clone())) {
+            builder.agent(agent);
+        }
     }
     for asset in package.assets() {
         let from = Object::Asset(asset.path.to_owned());
-        builder.body(&from, asset.path, asset.text.unwrap_or_default(), 1);
+        if builder.is_read(|| from.clone()) {
+            builder.body(&from, asset.path, asset.text.unwrap_or_default(), 1);
+        }
     }
     builder.index
 }
 
 struct Builder<'a> {
     package: &'a Package,
+    /// What alone is read, and what is known of the rest.
+    part: Option<(&'a BTreeSet<Object>, &'a Index)>,
     index: Index,
     there: HashSet<Object>,
 }
 
 impl Builder<'_> {
+    fn is_read(&self, whole: impl FnOnce() -> Object) -> bool {
+        self.part.is_none_or(|(wholes, _)| wholes.contains(&whole()))
+    }
+
+    fn is_there(&self, object: &Object) -> bool {
+        let is_elsewhere =
+            |(wholes, rest): (&BTreeSet<Object>, &Index)| !wholes.contains(&object.whole()) && rest.is_there(object);
+        self.there.contains(object) || self.part.is_some_and(is_elsewhere)
+    }
+
     /// Notes what there is, so that each reference knows whether it resolves.
     fn objects(&mut self) {
         let package = self.package;
         self.named(Object::Package, &[], &[MANIFEST]);
         for workflow in package.workflows() {
             let object = Object::Workflow(workflow.id.clone());
+            if !self.is_read(|| object.clone()) {
+                continue;
+            }
             self.named(object, &[&workflow.id], &[&workflow.path, &workflow.graph_path]);
             for node in &workflow.nodes {
                 let full = format!("{}/{}", workflow.id, node.id);
@@ -51,12 +73,21 @@ impl Builder<'_> {
             }
         }
         for id in package.workflow_ids() {
+            if !self.is_read(|| Object::Workflow(id.to_owned())) {
+                continue;
+            }
             self.named(Object::Workflow(id.to_owned()), &[id], &[]);
         }
         for agent in package.agents() {
+            if !self.is_read(|| Object::Agent(agent.id.clone())) {
+                continue;
+            }
             self.named(Object::Agent(agent.id.clone()), &[&agent.id], package.agents_path().as_slice());
         }
         for path in package.asset_hashes().into_keys() {
+            if !self.is_read(|| Object::Asset(path.to_owned())) {
+                continue;
+            }
             self.named(Object::Asset(path.to_owned()), &[], &[path]);
         }
     }
@@ -85,7 +116,7 @@ impl Builder<'_> {
         self.index.outbound.entry(from.clone()).or_default().push(number);
         self.index.inbound.entry(to.clone()).or_default().push(number);
         let (file, pointer, line) = place;
-        let resolved = self.there.contains(&to);
+        let resolved = self.is_there(&to);
         self.index.refs.push(Ref { from: from.clone(), to, kind, file: file.to_owned(), pointer, line, resolved });
     }
 
@@ -217,11 +248,14 @@ impl Builder<'_> {
 
     fn workflow_named(&self, named: &str) -> Option<Object> {
         let by_id = Object::Workflow(named.to_owned());
-        if self.there.contains(&by_id) {
+        if self.is_there(&by_id) {
             return Some(by_id);
         }
-        let here = self.index.paths.get(named)?;
-        here.iter().find(|object| matches!(object, Object::Workflow(_))).cloned()
+        let workflow_in = |index: &Index| {
+            let here = index.paths.get(named)?;
+            here.iter().find(|object| matches!(object, Object::Workflow(_)) && self.is_there(object)).cloned()
+        };
+        workflow_in(&self.index).or_else(|| workflow_in(self.part?.1))
     }
 }
 

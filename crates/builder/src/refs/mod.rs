@@ -4,7 +4,7 @@
 
 mod build;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -75,6 +75,11 @@ impl Object {
             "variable" => inner().map(|(workflow, name)| Self::Variable { workflow, name })?,
             _ => return None,
         })
+    }
+
+    /// What it is a part of: a workflow has its steps and variables, and everything else is a whole.
+    pub(crate) fn whole(&self) -> Self {
+        self.workflow().map_or_else(|| self.clone(), |id| Self::Workflow(id.to_owned()))
     }
 
     /// The workflow that it is, or is in.
@@ -200,7 +205,31 @@ impl Index {
     /// Reads all references of a package.
     #[must_use]
     pub fn of(package: &Package) -> Self {
-        build::index(package)
+        build::index(package, None)
+    }
+
+    /// Reads the references of some wholes alone: workflows with all that is in them, agents and assets. `rest` knows what else there
+    /// is: the same package with other contents of these wholes.
+    #[must_use]
+    pub(crate) fn of_part(package: &Package, wholes: &BTreeSet<Object>, rest: &Self) -> Self {
+        build::index(package, Some((wholes, rest)))
+    }
+
+    /// What is referred to and is not there, with what refers to it.
+    pub(crate) fn unresolved(&self) -> impl Iterator<Item = (Object, Object)> {
+        let unresolved = self.refs.iter().filter(|reference| !reference.resolved);
+        unresolved.map(|reference| (reference.from.clone(), reference.to.clone()))
+    }
+
+    /// What is unresolved in this package with other contents of these wholes, which are read in `part`, beside what is unresolved in
+    /// both.
+    pub(crate) fn unresolved_with(&self, wholes: &BTreeSet<Object>, part: &Self) -> BTreeSet<(Object, Object)> {
+        let is_read = |object: &Object| wholes.contains(&object.whole());
+        let is_gone = |object: &Object| is_read(object) && !part.is_there(object);
+        let gone = self.inbound.iter().filter(|(object, _)| is_gone(object));
+        let broken = gone.flat_map(|(_, numbers)| numbers).map(|number| &self.refs[*number]);
+        let broken = broken.filter(|reference| !is_read(&reference.from));
+        part.unresolved().chain(broken.map(|reference| (reference.from.clone(), reference.to.clone()))).collect()
     }
 
     /// With references that were read elsewhere: of workflows that are not at hand.
@@ -256,4 +285,94 @@ impl Index {
 #[must_use]
 pub fn find(package: &Package, locator: &Locator) -> Refs {
     Index::of(package).find(locator)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test says by panicking what does not hold")]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{Index, Object};
+    use crate::package::{Edits, Package};
+
+    const GRAPH: &str = r#"{"schemaVersion": "1.1", "entryNodeId": "a", "nodes": [
+        {"id": "a", "type": "step", "file": "steps/a.md", "agentId": "clerk", "outputs": ["made"]},
+        {"id": "b", "type": "end", "file": "steps/b.md", "agentId": "clerk", "inputs": ["made"]}],
+        "edges": [{"from": "a", "to": "b", "label": "on"}]}"#;
+    const STEP: &str =
+        "---\nschemaVersion: \"1.1\"\nnodeId: b\ntype: end\nworkflowId: other\n---\n\nAfter `assets/one.md`.\n";
+    const AGENTS: &str = r#"{"schemaVersion": "1.1", "agents": [{"id": "clerk", "menu": [{"workflow": "other"}]}]}"#;
+
+    /// A package of two workflows, the second of which is started by the first.
+    fn package() -> Package {
+        let manifest = r#"{"schemaVersion": "1.1", "name": "two", "version": "1.0.0",
+            "entry": {"workflow": "main.md", "graph": "main.json", "agents": "agents.json"},
+            "workflows": [{"id": "main", "workflow": "main.md", "graph": "main.json"},
+                {"id": "other", "workflow": "other.md", "graph": "other.json"}]}"#;
+        let document = "---\nschemaVersion: \"1.1\"\nvariables:\n  said: x\n---\n\n# Main\n";
+        let files = [
+            ("bmad.json", manifest),
+            ("main.md", document),
+            ("main.json", GRAPH),
+            ("steps/a.md", "---\nnodeId: a\n---\n"),
+            ("steps/b.md", STEP),
+            ("other.md", document),
+            ("other.json", r#"{"schemaVersion": "1.1", "nodes": []}"#),
+            ("agents.json", AGENTS),
+            ("assets/one.md", "See assets/two.md.\n"),
+            ("assets/two.md", "Two.\n"),
+        ];
+        Package::read(files.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec())).into())
+    }
+
+    #[test]
+    fn what_is_unresolved_is_found_by_the_wholes_that_have_changed_alone() {
+        let before = package();
+        let index = Index::of(&before);
+        let known: BTreeSet<_> = index.unresolved().collect();
+        let without_other = String::from_utf8(before.files()["bmad.json"].clone()).unwrap();
+        let without_other = without_other.replace(
+            r#",
+                {"id": "other", "workflow": "other.md", "graph": "other.json"}"#,
+            "",
+        );
+        let workflow = |id: &str| Object::Workflow(id.to_owned());
+        let asset = |path: &str| Object::Asset(path.to_owned());
+        let (agent, main) = (Object::Agent("clerk".to_owned()), workflow("main"));
+        let one_graph = GRAPH.replace("\"b\", \"type\"", "\"c\", \"type\"");
+        for (path, text, whole, is_broken) in [
+            // Gone, and referred to by what has not changed.
+            ("assets/two.md", None, asset("assets/two.md"), true),
+            ("bmad.json", Some(&*without_other), workflow("other"), true),
+            ("agents.json", Some(r#"{"schemaVersion": "1.1", "agents": []}"#), agent.clone(), true),
+            // Another node, another writer of the variable, another agent.
+            ("main.json", Some(&*one_graph), main.clone(), true),
+            ("main.json", Some(&*GRAPH.replace("\"outputs\": [\"made\"]", "\"outputs\": []")), main.clone(), true),
+            (
+                "main.json",
+                Some(&*GRAPH.replace("\"clerk\", \"outputs\"", "\"nobody\", \"outputs\"")),
+                main.clone(),
+                true,
+            ),
+            ("steps/b.md", Some(&*STEP.replace("workflowId: other", "workflowId: nowhere")), main.clone(), true),
+            ("assets/one.md", Some("See assets/three.md.\n"), asset("assets/one.md"), true),
+            // As good as before.
+            ("assets/one.md", Some("See assets/one.md.\n"), asset("assets/one.md"), false),
+            ("steps/b.md", Some(&*STEP.replace("assets/one.md", "assets/two.md")), main.clone(), false),
+            ("main.json", Some(&*GRAPH.replace("\"made\"", "\"said\"")), main, false),
+            ("agents.json", Some(&*AGENTS.replace("other", "main")), agent, false),
+        ] {
+            let edits: Edits = [(path.to_owned(), text.map(|text| text.as_bytes().to_vec()))].into();
+            let (after, wholes) = (before.edited(&edits), [whole, Object::Package].into());
+            let part = Index::of_part(&after, &wholes, &index);
+            let mut found = index.unresolved_with(&wholes, &part);
+            found.retain(|pair| !known.contains(pair));
+            let mut all: BTreeSet<_> = Index::of(&after).unresolved().collect();
+            all.retain(|pair| !known.contains(pair));
+            // A menu names a workflow that is not ours by nothing that is a reference.
+            found.retain(|(from, to)| !matches!((from, to), (Object::Agent(_), Object::Workflow(_))));
+            assert_eq!(found, all, "{path}: {text:?}");
+            assert_eq!(!found.is_empty(), is_broken, "{path}: {text:?}: {found:?}");
+        }
+    }
 }
