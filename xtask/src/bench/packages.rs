@@ -15,8 +15,14 @@ use crate::bench::records::{Engine, ThrowawayPostgres, postgres};
 use crate::bench::rows::{Stage, median_ms};
 use crate::bench::table::Measured;
 
-const WORKFLOWS: usize = 10_000;
-const STEPS: usize = 50;
+/// Workflows, and the steps of each.
+#[derive(Clone, Copy)]
+pub(crate) struct Size {
+    pub(crate) workflows: usize,
+    pub(crate) steps: usize,
+}
+
+const LARGE: Size = Size { workflows: 10_000, steps: 50 };
 const AGENTS: usize = 20;
 const ASSETS: usize = 100;
 /// More than the package has, files and bytes.
@@ -53,7 +59,7 @@ impl Packages {
                 None => self.folder.get_or_init(|| stage.playground.state("package")).clone(),
             };
             if !package.exists() {
-                write_package(&package)?;
+                write_package(&package, LARGE)?;
             }
             let shelf = Shelf::fill(stage, engine, &package)?;
             drop(cell.set(shelf));
@@ -77,7 +83,7 @@ impl Shelf {
         let mut import = Command::new(&stage.program);
         let output = import.args(shelf.place()).args(["package", "import"]).arg(package).args(MOST).output()?;
         ensure!(output.status.success(), "the import failed: {}", String::from_utf8_lossy(&output.stderr));
-        let files = WORKFLOWS * (STEPS + 2) + ASSETS + 2;
+        let files = LARGE.workflows * (LARGE.steps + 2) + ASSETS + 2;
         println!("imported {files} files into {engine:?} in {:.1} s", began.elapsed().as_secs_f64());
         Ok(shelf)
     }
@@ -95,7 +101,7 @@ impl Shelf {
 pub(crate) fn reads(stage: &Stage, engine: Engine) -> Result<Measured> {
     let mut client = Client::start(&stage.packages.server(stage, engine)?)?;
     let calls = |round: usize| {
-        let (id, node) = (id(round * 7919 % WORKFLOWS), format!("step-{:02}", round % STEPS));
+        let (id, node) = (id(round * 7919 % LARGE.workflows), format!("step-{:02}", round % LARGE.steps));
         [
             ("builder_workflow_read", json!({ "workflowId": id })),
             ("builder_step_read", json!({ "workflowId": id, "nodeId": node })),
@@ -115,7 +121,7 @@ pub(crate) fn refs(stage: &Stage, engine: Engine) -> Result<Measured> {
     let mut client = Client::start(&stage.packages.server(stage, engine)?)?;
     let by = |kind: &str, value: String| ("builder_refs_find", json!({ "locator": { "type": kind, "value": value } }));
     timed(&mut client, |round| {
-        let flow = id(round * 7919 % WORKFLOWS);
+        let flow = id(round * 7919 % LARGE.workflows);
         [by("id", agent(round)), by("path", asset(round)), by("id", flow.clone()), by("id", format!("{flow}/step-07"))]
     })
 }
@@ -137,7 +143,7 @@ pub(crate) fn validate(stage: &Stage, engine: Engine) -> Result<Measured> {
             json!({
                 "op": "upsert", "targetType": "step",
                 "target": { "workflowId": id(workflow), "nodeId": format!("step-{number:02}") },
-                "payload": { "step_markdown": step(workflow, number).replace("as well as", "better than") },
+                "payload": { "step_markdown": step(workflow, number, LARGE).replace("as well as", "better than") },
             })
         })
         .collect();
@@ -166,7 +172,7 @@ fn timed<const N: usize>(client: &mut Client, calls: impl Fn(usize) -> [(&'stati
     Ok(Measured { ours: median_ms(times)?, peer: None })
 }
 
-fn id(workflow: usize) -> String {
+pub(crate) fn id(workflow: usize) -> String {
     format!("w{workflow:05}")
 }
 
@@ -174,11 +180,12 @@ fn agent(number: usize) -> String {
     format!("agent-{}", number % AGENTS)
 }
 
-fn asset(number: usize) -> String {
+pub(crate) fn asset(number: usize) -> String {
     format!("assets/a{}.md", number % ASSETS)
 }
 
-fn write_package(root: &Path) -> Result<()> {
+/// A package of this size, below a folder.
+pub(crate) fn write_package(root: &Path, size: Size) -> Result<()> {
     fs::create_dir_all(root.join("assets"))?;
     for number in 0..ASSETS {
         fs::write(root.join(asset(number)), format!("# Asset {number}\n"))?;
@@ -195,17 +202,17 @@ fn write_package(root: &Path) -> Result<()> {
     let place = |workflow: usize, file: &str| format!("workflows/{}/{file}", id(workflow));
     let (document, graph) = ("workflow.md", "workflow.graph.json");
     let mut listed = Vec::new();
-    for workflow in 0..WORKFLOWS {
+    for workflow in 0..size.workflows {
         fs::create_dir_all(root.join(place(workflow, "steps")))?;
-        for number in 0..STEPS {
-            fs::write(root.join(place(workflow, &format!("steps/step-{number:02}.md"))), step(workflow, number))?;
+        for number in 0..size.steps {
+            fs::write(root.join(place(workflow, &format!("steps/step-{number:02}.md"))), step(workflow, number, size))?;
         }
         let front = "---\nschemaVersion: \"1.1\"\nworkflowType: w\nstepsCompleted: []\ncurrentNodeId: \"\"\n";
         fs::write(
             root.join(place(workflow, document)),
             format!("{front}variables:\n  v0: begin\n---\n\n# {workflow}\n"),
         )?;
-        fs::write(root.join(place(workflow, graph)), graph_of(workflow).to_string())?;
+        fs::write(root.join(place(workflow, graph)), graph_of(workflow, size).to_string())?;
         listed.push(
             json!({ "id": id(workflow), "workflow": place(workflow, document), "graph": place(workflow, graph) }),
         );
@@ -216,27 +223,27 @@ fn write_package(root: &Path) -> Result<()> {
     Ok(fs::write(root.join("bmad.json"), manifest.to_string())?)
 }
 
-fn kind(number: usize) -> &'static str {
-    if number == STEPS - 1 { "end" } else { "step" }
+fn kind(number: usize, size: Size) -> &'static str {
+    if number == size.steps - 1 { "end" } else { "step" }
 }
 
-fn graph_of(workflow: usize) -> Value {
-    let nodes: Vec<Value> = (0..STEPS)
+fn graph_of(workflow: usize, size: Size) -> Value {
+    let nodes: Vec<Value> = (0..size.steps)
         .map(|number| {
             json!({
-                "id": format!("step-{number:02}"), "type": kind(number), "file": format!("steps/step-{number:02}.md"),
+                "id": format!("step-{number:02}"), "type": kind(number, size), "file": format!("steps/step-{number:02}.md"),
                 "title": format!("Step {number}"), "agentId": agent(workflow + number),
                 "inputs": [format!("v{number}")], "outputs": [format!("v{}", number + 1)],
             })
         })
         .collect();
     let edge = |number: usize| json!({ "from": format!("step-{number:02}"), "to": format!("step-{:02}", number + 1), "label": "on" });
-    let edges: Vec<Value> = (0..STEPS - 1).map(edge).collect();
+    let edges: Vec<Value> = (0..size.steps - 1).map(edge).collect();
     json!({ "schemaVersion": "1.1", "entryNodeId": "step-00", "nodes": nodes, "edges": edges })
 }
 
-fn step(workflow: usize, number: usize) -> String {
-    let mut text = format!("---\nschemaVersion: \"1.1\"\nnodeId: step-{number:02}\ntype: {}\n", kind(number));
+fn step(workflow: usize, number: usize, size: Size) -> String {
+    let mut text = format!("---\nschemaVersion: \"1.1\"\nnodeId: step-{number:02}\ntype: {}\n", kind(number, size));
     // A text that cannot be written to memory ends the program anyway.
     let _ = write!(
         text,

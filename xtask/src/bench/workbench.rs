@@ -1,14 +1,17 @@
-//! Pages of the workbench over a full project: 200,000 records, 10,000 sessions and a million rows of the audit.
+//! Pages of the workbench over a full project: 200,000 records, 10,000 sessions, a million rows of the audit, and nine open change sets
+//! over a workflow of 100 steps.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
+use crate::bench::client::{Client, Server};
 use crate::bench::http::{Connection, HttpServer};
+use crate::bench::packages::{self, Size};
 use crate::bench::records::Engine;
 use crate::bench::rows::{KIB_PER_MIB, Stage, median_ms};
 use crate::bench::table::Measured;
@@ -22,8 +25,13 @@ const LOOKS: usize = 15;
 const CHANGES: &str = "100";
 /// Pages that listen at once.
 const STREAMS: usize = 1000;
+/// The package, and its open change sets.
+const PACKAGE: Size = Size { workflows: 3, steps: 100 };
+const SETS: usize = 9;
+/// Pages that are also looked at after each change of what they show.
+const CHANGED_PAGES: [&str; 3] = ["builder/changes", "builder/changes/cs-1", "builder/changes/cs-9"];
 /// Pages below a project.
-const PAGES: [&str; 29] = [
+const PAGES: [&str; 38] = [
     "sessions",
     "sessions?state=done",
     "sessions/new",
@@ -40,6 +48,15 @@ const PAGES: [&str; 29] = [
     "plan/personas",
     "records/TASK-050000",
     "builder",
+    "builder/changes",
+    "builder/changes/cs-1",
+    "builder/changes/cs-9",
+    "builder/object?name=asset%3Aassets%2Fa0.md",
+    "builder/object?name=workflow%3Aw00000",
+    "builder/findings",
+    "builder/history",
+    "builder/assistant",
+    "builder/list?kind=steps",
     "files",
     "files?path=a.txt",
     "files/changes",
@@ -71,6 +88,10 @@ pub(crate) fn pages(stage: &Stage) -> Result<Measured> {
         command.arg("--json");
         command
     };
+    let mut assistant = with_package(stage, &ours)?;
+    for number in 0..SETS {
+        stage_set(&mut assistant, number)?;
+    }
     let server = HttpServer::serve(1, ours)?;
     let mut browser = Connection::signed_in(server.address(), &link(&server, ours())?)?;
     let below = PAGES.iter().map(|page| format!("/projects/{}/{page}", server.project()));
@@ -82,7 +103,58 @@ pub(crate) fn pages(stage: &Stage) -> Result<Measured> {
         println!("  {took:8.2} ms  {path}");
         slowest = slowest.max(took);
     }
+    for page in CHANGED_PAGES {
+        let path = format!("/projects/{}/{page}", server.project());
+        let mut times = Vec::new();
+        for look in 0..LOOKS {
+            stage_set(&mut assistant, SETS + look)?;
+            times.push(browser.page(&path)?.1);
+        }
+        let took = median_ms(times)?;
+        println!("  {took:8.2} ms  {path} after each change");
+        slowest = slowest.max(took);
+    }
     Ok(Measured { ours: slowest, peer: None })
+}
+
+/// Brings a workflow package in, and answers an agent that can change it.
+fn with_package(stage: &Stage, ours: impl Fn() -> Command) -> Result<Client> {
+    let folder = stage.playground.state("package-of-workbench");
+    packages::write_package(&folder, PACKAGE)?;
+    shell::must_run(ours().args(["package", "import"]).arg(&folder))?;
+    let shelf = stage.shelves.get(Engine::Sqlite, &stage.root, &stage.program, &stage.playground.state("records"))?;
+    let mut server = Server::new("toolhost", &stage.program).arg("mcp").arg("--profile").arg("builder");
+    server = server.arg("--session").arg("bench");
+    let mut place = Vec::new();
+    shelf.place(|argument| place.push(argument.to_owned()));
+    Client::start(&place.iter().fold(server, Server::arg))
+}
+
+/// Stages a set: the first [`SETS`] change a workflow and an asset that it refers to, later ones another asset.
+fn stage_set(assistant: &mut Client, number: usize) -> Result<()> {
+    let path = packages::asset(usize::from(number >= SETS));
+    let data = |answer: &Value| answer["structuredContent"]["data"].clone();
+    let asset = data(&assistant.call("builder_asset_read", &json!({ "path": path }))?.0);
+    let text = format!("{}Line {number} of a set.\n", asset["content"].as_str().context("the asset has no text")?);
+    let mut revisions = asset["revisions"].clone();
+    let mut operations = vec![json!({
+        "op": "upsert", "targetType": "asset", "target": { "path": path }, "payload": { "content": text },
+    })];
+    if number < SETS {
+        let id = packages::id(0);
+        let workflow = data(&assistant.call("builder_workflow_read", &json!({ "workflowId": id }))?.0);
+        revisions["workflowRevision"] = workflow["revisions"]["workflowRevision"].clone();
+        operations.push(json!({
+            "op": "upsert", "targetType": "workflow", "target": { "workflowId": id },
+            "payload": { "nodes": [{ "id": format!("step-{number:02}"), "title": format!("New title {number}") }] },
+        }));
+    }
+    let set = json!({ "changeSet": {
+        "schemaVersion": "1.0", "targetType": "asset", "mode": "optimize", "operations": operations, "revisions": revisions,
+    }});
+    let (staged, _) = assistant.call("builder_change_stage", &set)?;
+    ensure!(staged["structuredContent"]["ok"] == true, "a set was refused: {:.600}", staged.to_string());
+    Ok(())
 }
 
 /// An example of the test kit.
