@@ -243,32 +243,44 @@ fn before_path(before: &str) -> Option<&str> {
 /// The assets that the texts inside a value name, each with the pointer of its text.
 pub(crate) fn mentions_in(value: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    collect(value, &mut String::new(), &mut found);
+    collect(value, &mut Vec::new(), &mut found);
     found
 }
 
-/// A value's depth is bounded where it is parsed, so recursion is.
-fn collect(value: &Value, pointer: &mut String, into: &mut Vec<(String, String)>) {
-    let length = pointer.len();
+/// A step of the way into a value.
+enum Inwards<'v> {
+    Field(&'v str),
+    Item(usize),
+}
+
+/// Few texts name an asset, so the pointer is written for those alone. A value's depth is bounded where it is parsed, so recursion is.
+fn collect<'v>(value: &'v Value, way: &mut Vec<Inwards<'v>>, into: &mut Vec<(String, String)>) {
     match value {
-        Value::String(text) => into.extend(mentions(text).into_iter().map(|m| (pointer.clone(), m.path))),
+        Value::String(text) => into.extend(mentions(text).into_iter().map(|mention| (pointer(way), mention.path))),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                pointer.push_str(&format!("/{index}"));
-                collect(item, pointer, into);
-                pointer.truncate(length);
+                way.push(Inwards::Item(index));
+                collect(item, way, into);
+                way.pop();
             }
         }
         Value::Object(fields) => {
             for (name, field) in fields {
-                pointer.push('/');
-                pointer.push_str(&token(name));
-                collect(field, pointer, into);
-                pointer.truncate(length);
+                way.push(Inwards::Field(name));
+                collect(field, way, into);
+                way.pop();
             }
         }
         _ => {}
     }
+}
+
+fn pointer(way: &[Inwards<'_>]) -> String {
+    let step = |step: &Inwards<'_>| match step {
+        Inwards::Field(name) => format!("/{}", token(name)),
+        Inwards::Item(index) => format!("/{index}"),
+    };
+    way.iter().map(step).collect()
 }
 
 #[cfg(test)]

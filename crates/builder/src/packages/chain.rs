@@ -178,7 +178,7 @@ struct View {
 impl View {
     /// What is missing in the package without drafts when some wholes have other contents, beside what is missing anyway.
     fn missing_in(&self, after: &Package, wholes: &BTreeSet<Object>) -> BTreeSet<(Object, Object)> {
-        let mut missing = self.base.unresolved_with(wholes, &Index::of_part(after, wholes, &self.base));
+        let mut missing = self.base.unresolved_with(after, wholes);
         missing.extend(nameless(after, [&self.part.base, self.part.package()]));
         missing.retain(|pair| !self.known.contains(pair));
         missing

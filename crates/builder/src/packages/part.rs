@@ -159,10 +159,14 @@ impl ProjectPackage {
             let seen: Vec<_> = seen.map(|draft| (draft.object.clone(), draft.wanted.clone())).collect();
             let (after, unwritten) = overlay(&base, &seen);
             let met = Met::of(&base, &after);
-            let known = wider.clone();
+            let known = wider.workflows.len();
             wider.workflows.extend(self.workflows_with(tx, met.paths.iter()).await?);
+            // What is at hand, or is nowhere, need not be read.
+            let is_elsewhere =
+                |path: &String| !base.files().contains_key(path) && (base.may_have_file(path) || base.has_asset(path));
+            let are_at_hand = !met.paths.iter().any(|path| !wider.paths.contains(path) && is_elsewhere(path));
             wider.paths.extend(met.paths);
-            if wider == known {
+            if wider.workflows.len() == known && are_at_hand {
                 findings.extend(unwritten);
                 return Ok(Part { head, base, after: Some(after), drafts: rebased, findings });
             }

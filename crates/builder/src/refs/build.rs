@@ -10,8 +10,18 @@ use crate::document::Document;
 use crate::finding::token;
 use crate::package::{Agent, MANIFEST, Node, Package, Step, Workflow};
 
-/// `part`: only what these wholes say, in a package whose other parts are as in the index beside them.
-pub(super) fn index(package: &Package, part: Option<(&BTreeSet<Object>, &Index)>) -> Index {
+/// The part of a package that is read.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    /// Workflows with all that is in them, agents and assets.
+    pub(super) wholes: &'a BTreeSet<Object>,
+    /// What is known of the rest.
+    pub(super) rest: &'a Index,
+    /// References that resolve are left out.
+    pub(super) only_unresolved: bool,
+}
+
+pub(super) fn index(package: &Package, part: Option<Part<'_>>) -> Index {
     let mut builder = Builder { package, part, index: Index::default(), there: HashSet::new() };
     builder.objects();
     builder.manifest();
@@ -36,20 +46,18 @@ pub(super) fn index(package: &Package, part: Option<(&BTreeSet<Object>, &Index)>
 
 struct Builder<'a> {
     package: &'a Package,
-    /// What alone is read, and what is known of the rest.
-    part: Option<(&'a BTreeSet<Object>, &'a Index)>,
+    part: Option<Part<'a>>,
     index: Index,
     there: HashSet<Object>,
 }
 
 impl Builder<'_> {
     fn is_read(&self, whole: impl FnOnce() -> Object) -> bool {
-        self.part.is_none_or(|(wholes, _)| wholes.contains(&whole()))
+        self.part.is_none_or(|part| part.wholes.contains(&whole()))
     }
 
     fn is_there(&self, object: &Object) -> bool {
-        let is_elsewhere =
-            |(wholes, rest): (&BTreeSet<Object>, &Index)| !wholes.contains(&object.whole()) && rest.is_there(object);
+        let is_elsewhere = |part: Part<'_>| !part.wholes.contains(&object.whole()) && part.rest.is_there(object);
         self.there.contains(object) || self.part.is_some_and(is_elsewhere)
     }
 
@@ -104,7 +112,8 @@ impl Builder<'_> {
         }
     }
 
-    fn add(&mut self, from: &Object, to: Object, kind: Kind, place: (&str, String, Option<usize>)) {
+    /// `place`: the file, the pointer and the line.
+    fn add(&mut self, from: &Object, to: Object, kind: Kind, place: (&str, impl FnOnce() -> String, Option<usize>)) {
         // What is set is there from then on, also without a declaration.
         if kind == Kind::VariableWrite
             && let Object::Variable { name, .. } = &to
@@ -112,18 +121,22 @@ impl Builder<'_> {
             let name = name.clone();
             self.named(to.clone(), &[&name], &[]);
         }
+        let resolved = self.is_there(&to);
+        if resolved && self.part.is_some_and(|part| part.only_unresolved) {
+            return;
+        }
         let number = self.index.refs.len();
         self.index.outbound.entry(from.clone()).or_default().push(number);
         self.index.inbound.entry(to.clone()).or_default().push(number);
         let (file, pointer, line) = place;
-        let resolved = self.is_there(&to);
-        self.index.refs.push(Ref { from: from.clone(), to, kind, file: file.to_owned(), pointer, line, resolved });
+        let (from, file, pointer) = (from.clone(), file.to_owned(), pointer());
+        self.index.refs.push(Ref { from, to, kind, file, pointer, line, resolved });
     }
 
     fn manifest(&mut self) {
         for workflow in self.package.workflows() {
             let to = Object::Workflow(workflow.id.clone());
-            self.add(&Object::Package, to, Kind::Entry, (MANIFEST, workflow.pointer.clone(), None));
+            self.add(&Object::Package, to, Kind::Entry, (MANIFEST, || workflow.pointer.clone(), None));
         }
     }
 
@@ -131,23 +144,23 @@ impl Builder<'_> {
         let from = Object::Workflow(workflow.id.clone());
         let graph = workflow.graph_path.as_str();
         if let Some(entry) = &workflow.entry_node_id {
-            self.add(&from, step_of(workflow, entry), Kind::Entry, (graph, "/entryNodeId".to_owned(), None));
+            self.add(&from, step_of(workflow, entry), Kind::Entry, (graph, || "/entryNodeId".to_owned(), None));
         }
         if let Some(document) = &workflow.document {
             self.document(&from, &workflow.path, document);
             let variables = document.front().get("variables").and_then(Value::as_object);
             for name in variables.into_iter().flat_map(|fields| fields.keys()) {
-                let pointer = format!("/variables/{}", token(name));
+                let pointer = || format!("/variables/{}", token(name));
                 self.add(&from, variable(workflow, name), Kind::VariableWrite, (&workflow.path, pointer, None));
             }
         }
         // What is said in words of a node or of a way.
         for (pointer, path) in workflow.graph.iter().flat_map(assets::mentions_in) {
-            self.add(&from, Object::Asset(path), Kind::Asset, (graph, pointer, None));
+            self.add(&from, Object::Asset(path), Kind::Asset, (graph, || pointer, None));
         }
         for edge in &workflow.edges {
             let (from, to) = (step_of(workflow, &edge.from), step_of(workflow, &edge.to));
-            self.add(&from, to, Kind::Edge, (graph, format!("/edges/{}", edge.index), None));
+            self.add(&from, to, Kind::Edge, (graph, || format!("/edges/{}", edge.index), None));
         }
         // Writers first, so that a reader resolves wherever in the graph its writer stands.
         for (name, kind) in VARIABLE_FIELDS {
@@ -169,7 +182,7 @@ impl Builder<'_> {
 
     fn node(&mut self, workflow: &Workflow, node: &Node) {
         if let Some(agent) = &node.agent_id {
-            let pointer = format!("/nodes/{}/agentId", node.index);
+            let pointer = || format!("/nodes/{}/agentId", node.index);
             let place = (workflow.graph_path.as_str(), pointer, None);
             self.add(&step_of(workflow, &node.id), Object::Agent(agent.clone()), Kind::Agent, place);
         }
@@ -179,17 +192,17 @@ impl Builder<'_> {
         let Some(document) = &step.document else { return };
         let from = step_of(workflow, &step.node_id);
         if let Some(agent) = document.field("agentId") {
-            let place = (step.path.as_str(), "/agentId".to_owned(), None);
+            let place = (step.path.as_str(), || "/agentId".to_owned(), None);
             self.add(&from, Object::Agent(agent.to_owned()), Kind::Agent, place);
         }
         if let Some(id) = document.field("workflowId") {
-            let place = (step.path.as_str(), "/workflowId".to_owned(), None);
+            let place = (step.path.as_str(), || "/workflowId".to_owned(), None);
             self.add(&from, Object::Workflow(id.to_owned()), Kind::Subworkflow, place);
         }
         let transitions = document.front().get("transitions").and_then(Value::as_array);
         for (index, transition) in transitions.into_iter().flatten().enumerate() {
             if let Some(to) = transition.get("to").and_then(Value::as_str) {
-                let place = (step.path.as_str(), format!("/transitions/{index}/to"), None);
+                let place = (step.path.as_str(), || format!("/transitions/{index}/to"), None);
                 self.add(&from, step_of(workflow, to), Kind::Transition, place);
             }
         }
@@ -210,7 +223,7 @@ impl Builder<'_> {
         for (index, name) in names.into_iter().flatten().enumerate() {
             // A list may also name files; those are found as assets.
             if let Some(name) = name.as_str().filter(|name| !name.is_empty() && !name.contains('/')) {
-                let place = (file, format!("{at}/{field}/{index}"), None);
+                let place = (file, || format!("{at}/{field}/{index}"), None);
                 self.add(&step_of(workflow, node), variable(workflow, name), kind, place);
             }
         }
@@ -219,14 +232,14 @@ impl Builder<'_> {
     /// The assets that a document mentions, in its front matter and below it.
     fn document(&mut self, from: &Object, file: &str, document: &Document) {
         for (pointer, path) in assets::mentions_in(document.front()) {
-            self.add(from, Object::Asset(path), Kind::Asset, (file, pointer, None));
+            self.add(from, Object::Asset(path), Kind::Asset, (file, || pointer, None));
         }
         self.body(from, file, document.body(), document.body_line());
     }
 
     fn body(&mut self, from: &Object, file: &str, text: &str, first_line: usize) {
         for mention in assets::mentions(text) {
-            let place = (file, String::new(), Some(first_line + mention.line));
+            let place = (file, String::new, Some(first_line + mention.line));
             self.add(from, Object::Asset(mention.path), Kind::Asset, place);
         }
     }
@@ -236,12 +249,12 @@ impl Builder<'_> {
         let from = Object::Agent(agent.id.clone());
         let at = format!("/agents/{}", agent.index);
         for (pointer, path) in assets::mentions_in(&agent.value) {
-            self.add(&from, Object::Asset(path), Kind::Asset, (file, format!("{at}{pointer}"), None));
+            self.add(&from, Object::Asset(path), Kind::Asset, (file, || format!("{at}{pointer}"), None));
         }
         for (inside, named) in agent.menu_workflows() {
             // A menu may also name workflows of the runtime; only ours are references.
             if let Some(to) = self.workflow_named(named) {
-                self.add(&from, to, Kind::Subworkflow, (file, format!("{at}{inside}"), None));
+                self.add(&from, to, Kind::Subworkflow, (file, || format!("{at}{inside}"), None));
             }
         }
     }
@@ -255,7 +268,7 @@ impl Builder<'_> {
             let here = index.paths.get(named)?;
             here.iter().find(|object| matches!(object, Object::Workflow(_)) && self.is_there(object)).cloned()
         };
-        workflow_in(&self.index).or_else(|| workflow_in(self.part?.1))
+        workflow_in(&self.index).or_else(|| workflow_in(self.part?.rest))
     }
 }
 

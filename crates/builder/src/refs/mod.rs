@@ -10,6 +10,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use self::build::Part;
 use crate::package::Package;
 
 /// Something that can refer or be referred to.
@@ -212,7 +213,12 @@ impl Index {
     /// is: the same package with other contents of these wholes.
     #[must_use]
     pub(crate) fn of_part(package: &Package, wholes: &BTreeSet<Object>, rest: &Self) -> Self {
-        build::index(package, Some((wholes, rest)))
+        build::index(package, Some(Part { wholes, rest, only_unresolved: false }))
+    }
+
+    /// The same without those that resolve.
+    fn unresolved_of_part(package: &Package, wholes: &BTreeSet<Object>, rest: &Self) -> Self {
+        build::index(package, Some(Part { wholes, rest, only_unresolved: true }))
     }
 
     /// What is referred to and is not there, with what refers to it.
@@ -221,9 +227,9 @@ impl Index {
         unresolved.map(|reference| (reference.from.clone(), reference.to.clone()))
     }
 
-    /// What is unresolved in this package with other contents of these wholes, which are read in `part`, beside what is unresolved in
-    /// both.
-    pub(crate) fn unresolved_with(&self, wholes: &BTreeSet<Object>, part: &Self) -> BTreeSet<(Object, Object)> {
+    /// What is unresolved in a package that is this one with other contents of these wholes, beside what is unresolved in both.
+    pub(crate) fn unresolved_with(&self, after: &Package, wholes: &BTreeSet<Object>) -> BTreeSet<(Object, Object)> {
+        let part = Self::unresolved_of_part(after, wholes, self);
         let is_read = |object: &Object| wholes.contains(&object.whole());
         let is_gone = |object: &Object| is_read(object) && !part.is_there(object);
         let gone = self.inbound.iter().filter(|(object, _)| is_gone(object));
@@ -364,8 +370,7 @@ mod tests {
         ] {
             let edits: Edits = [(path.to_owned(), text.map(|text| text.as_bytes().to_vec()))].into();
             let (after, wholes) = (before.edited(&edits), [whole, Object::Package].into());
-            let part = Index::of_part(&after, &wholes, &index);
-            let mut found = index.unresolved_with(&wholes, &part);
+            let mut found = index.unresolved_with(&after, &wholes);
             found.retain(|pair| !known.contains(pair));
             let mut all: BTreeSet<_> = Index::of(&after).unresolved().collect();
             all.retain(|pair| !known.contains(pair));
