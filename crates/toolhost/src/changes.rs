@@ -200,7 +200,7 @@ impl<'a> Changes<'a> {
         let wish = Apply { number: number(id)?, operations: options.operations.clone(), ..Apply::default() };
         let arguments = json!({ "changeSetId": set_id(id)?, "operations": options.operations, "sides": sides });
         let who = connection.who();
-        let shelf = toolhost_builder::Packages::new(connection.store().database()).shelf(who.clone())?;
+        let shelf = connection.shelf(&who)?;
         let work = async { Ok::<_, Error>(shelf.take_sides(&wish, sides).await?) };
         connection.record(&who, "change.sides", arguments, work).await
     }
@@ -218,7 +218,7 @@ impl<'a> Changes<'a> {
         let connection = self.host.connection();
         connection.need_role(Role::Viewer).await?;
         let who = connection.who();
-        let shelf = toolhost_builder::Packages::new(connection.store().database()).shelf(who.clone())?;
+        let shelf = connection.shelf(&who)?;
         let work = async { Ok::<_, Error>(work(&shelf).await?) };
         connection.record_read(&who, what, arguments, work).await
     }

@@ -43,6 +43,7 @@ pub struct Connection {
     door: Cow<'static, str>,
     ids: Arc<dyn IdSource>,
     redactor: Arc<Redactor>,
+    packages: toolhost_builder::Packages,
     unrecorded: Option<Arc<toolhost_store::Error>>,
 }
 
@@ -55,7 +56,8 @@ impl Connection {
         unrecorded: Option<toolhost_store::Error>,
     ) -> Result<Self> {
         let user = find_user(&store, user).await?;
-        Ok(Self { store, project, user, door, ids, redactor, unrecorded: unrecorded.map(Arc::new) })
+        let packages = toolhost_builder::Packages::new(store.database());
+        Ok(Self { store, project, user, door, ids, redactor, packages, unrecorded: unrecorded.map(Arc::new) })
     }
 
     /// The same project for another user.
@@ -84,6 +86,11 @@ impl Connection {
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The project's workflow package, read and changed in this name.
+    pub(crate) fn shelf(&self, who: &Who) -> Result<toolhost_builder::packages::ProjectPackage> {
+        Ok(self.packages.shelf(who.clone())?)
     }
 
     #[must_use]

@@ -58,7 +58,7 @@ impl<'a> Packages<'a> {
         connection.need_role(Role::Owner).await?;
         let package = Package::read(files);
         let who = connection.who();
-        let shelf = toolhost_builder::Packages::new(connection.store().database()).shelf(who.clone())?;
+        let shelf = connection.shelf(&who)?;
         let arguments = json!({ "from": from, "replace": replace });
         let work = async { Ok::<_, Error>(shelf.import(&package, replace, most).await?) };
         connection.record(&who, "package import", arguments, work).await
@@ -77,7 +77,7 @@ impl<'a> Packages<'a> {
         connection.need_role(Role::Owner).await?;
         let package = toolhost_builder::begun(name, description, created_at);
         let who = connection.who();
-        let shelf = toolhost_builder::Packages::new(connection.store().database()).shelf(who.clone())?;
+        let shelf = connection.shelf(&who)?;
         let arguments = json!({ "name": name, "description": description });
         let work = async { Ok::<_, Error>(shelf.begin(&package).await?) };
         connection.record(&who, "package new", arguments, work).await
@@ -125,7 +125,7 @@ impl<'a> Packages<'a> {
     ) -> Result<T> {
         self.connection.need_role(Role::Viewer).await?;
         let who = self.connection.who();
-        let shelf = toolhost_builder::Packages::new(self.connection.store().database()).shelf(who.clone())?;
+        let shelf = self.connection.shelf(&who)?;
         let work = async { Ok::<_, Error>(work(&shelf).await?) };
         self.connection.record_read(&who, what, json!({}), work).await
     }

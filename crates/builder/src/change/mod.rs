@@ -38,6 +38,7 @@ pub use set::{
     ChangeSet, ContractError, EdgeName, Implied, LEGACY, Op, Operation, Parsed, Payload, Refused, Revision, Revisions,
     SCHEMA_UNSUPPORTED, SmallEdits, StepPayload, TextEdit, VIOLATION, WorkflowPayload, both, parse,
 };
+pub(crate) use set::{parse_by, parse_staged};
 pub use small::complete;
 pub use snapshot::{Part, Snapshot, affected, proposed, snapshot};
 pub use twice::says_twice;

@@ -12,7 +12,6 @@ use crate::change::{
 };
 use crate::limits::DIFF_BYTES_MAX;
 use crate::refs::Object;
-use crate::schema::Schemas;
 use crate::{ASSETS_FOLDER, Edits, Files, Finding, MANIFEST, Package, Severity, places_of, validate};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -225,7 +224,7 @@ impl ProjectPackage {
         let over: Vec<_> = drafts.iter().map(|draft| (draft.object.clone(), draft.wanted.clone())).collect();
         let (after, findings) = change::overlay(&base, &over);
         let report = change::validate(&Check {
-            schemas: &Schemas::compiled(),
+            schemas: self.schemas(),
             base: &base,
             after: &after,
             set: &chain.body,
@@ -443,9 +442,9 @@ impl ProjectPackage {
     /// The objects that a set says it changes, without those that the host has added; and whether it renames any.
     async fn written(&self, tx: &mut Tx, number: i64) -> Result<(BTreeSet<Object>, bool)> {
         let text = self.as_written(tx, number).await?;
-        let set = change::parse(&serde_json::from_str(&text)?).map_err(PackageError::Contract)?.set;
+        let set = change::parse_staged(&serde_json::from_str(&text)?).map_err(PackageError::Contract)?;
         // As it was completed: the one that goes need not be written.
-        let whole = change::parse(&self.kept(tx, number).await?.body).map_err(PackageError::Contract)?.set;
+        let whole = change::parse_staged(&self.kept(tx, number).await?.body).map_err(PackageError::Contract)?;
         let renames = !change::wanted(&whole).0.is_empty();
         Ok((set.operations.into_iter().map(|operation| operation.object).collect(), renames))
     }
@@ -489,10 +488,10 @@ fn gone_from(head: &Head, edits: &Edits, present: &Files) -> BTreeSet<Object> {
 /// Says of a risk that the set has only with those that it is based on that it is theirs, too.
 fn say_together(kept: &Kept, examined: &mut Examined) {
     let names = examined.chain.names().join(", ");
-    let own = change::parse(&kept.body).map(|parsed| change::impact(&parsed.set.operations)).unwrap_or_default();
     if names.is_empty() {
         return;
     }
+    let own = change::parse_staged(&kept.body).map(|set| change::impact(&set.operations)).unwrap_or_default();
     for found in examined.report.warnings.iter_mut().filter(|found| found.code.starts_with("RISK_")) {
         if !own.risk_flags.contains(&found.actual) {
             found.message = format!("together with {names}, on which it is based, {}", found.message);

@@ -132,14 +132,12 @@ impl ProjectPackage {
         if taken.is_empty() {
             return Ok(only(&kept.body, drafts));
         }
+        let staged = |body: &Value| change::parse_staged(body).map_err(PackageError::Contract);
         let mut parsed = Vec::new();
         for number in taken {
-            parsed.push((
-                *number,
-                change::parse(&self.kept(tx, *number).await?.body).map_err(PackageError::Contract)?.set,
-            ));
+            parsed.push((*number, staged(&self.kept(tx, *number).await?.body)?));
         }
-        let own = change::parse(&kept.body).map_err(PackageError::Contract)?.set;
+        let own = staged(&kept.body)?;
         parsed.push((kept.number, own.clone()));
         parsed.sort_by_key(|(number, _)| *number);
         let mut last: BTreeMap<&Object, (bool, Operation)> = BTreeMap::new();

@@ -31,7 +31,7 @@ mod traces;
 mod validated;
 mod views;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use toolhost_contract::{Clock, Redactor};
 
@@ -44,12 +44,16 @@ pub use kept::Whose;
 pub use read::{Brought, Revisions, Snapshot, WorkflowLine, WorkflowName};
 pub use refs::FoundRefs;
 pub use seen::Seen;
-pub use sets::{ChangeSetLine, Preview, SETS_STAGED_MAX, Staged};
+pub use sets::{ChangeSetLine, LISTED_MAX, Preview, SETS_STAGED_MAX, Staged};
 pub use traces::Traces;
 pub use validated::Validated;
 
 use toolhost_store::db::Db;
 use toolhost_store::{Database, Who};
+
+use crate::change::{Parsed, Refused, parse_by};
+use crate::schema::Schemas;
+use serde_json::Value;
 
 /// References of one answer.
 pub const REFS_MAX: usize = 500;
@@ -65,6 +69,7 @@ const BATCH: usize = 400;
 pub struct Packages {
     database: Database,
     secrets: Arc<Redactor>,
+    schemas: Arc<OnceLock<Schemas>>,
 }
 
 /// The package of one project, read and changed in one name.
@@ -74,18 +79,35 @@ pub struct ProjectPackage {
     who: Who,
     /// What looks like a secret in a text; the host's own are not known here.
     secrets: Arc<Redactor>,
+    /// Compiled when first needed.
+    schemas: Arc<OnceLock<Schemas>>,
 }
 
 impl Packages {
     pub fn new(database: Database) -> Self {
-        Self { database, secrets: Arc::default() }
+        Self { database, secrets: Arc::default(), schemas: Arc::default() }
     }
 
     /// # Errors
     /// The database is not open.
     pub fn shelf(&self, who: Who) -> Result<ProjectPackage> {
         let (db, clock) = self.database.opened()?;
-        Ok(ProjectPackage { db, clock, who, secrets: Arc::clone(&self.secrets) })
+        let (secrets, schemas) = (Arc::clone(&self.secrets), Arc::clone(&self.schemas));
+        Ok(ProjectPackage { db, clock, who, secrets, schemas })
+    }
+}
+
+impl ProjectPackage {
+    fn schemas(&self) -> &Schemas {
+        self.schemas.get_or_init(Schemas::compiled)
+    }
+
+    /// Reads a change set.
+    ///
+    /// # Errors
+    /// All that breaks the contract.
+    fn parsed(&self, set: &Value) -> std::result::Result<Parsed, Refused> {
+        parse_by(&self.schemas().change_set, set)
     }
 }
 

@@ -23,14 +23,14 @@ use super::masked::mask_graph;
 use super::part::{Part, Want};
 use super::scope::{base_revision, revision_around, revision_of, scope_of};
 use super::superseded::{Superseded, explain_superseded, in_place};
-use super::validated::blocked;
+use super::validated::{Looked, blocked};
 use super::{BATCH, ProjectPackage, set_id};
 use toolhost_store::db::{Row, Tx, places, sql, sql_of};
 
 /// Change sets that a session may keep staged.
 pub const SETS_STAGED_MAX: usize = 100;
 /// Change sets of one list.
-const LISTED_MAX: i64 = 200;
+pub const LISTED_MAX: i64 = 200;
 /// The name of the counter that numbers change sets. No kind of record has this name.
 const COUNTER: &str = "change_set";
 
@@ -114,7 +114,7 @@ impl ProjectPackage {
     /// Keeps a change set in the session's overlay; nobody else sees it. The very set that is open there, and that no later
     /// one has changed, is not kept twice.
     pub async fn stage(&self, session: &str, value: &Value) -> Result<Staged> {
-        let Parsed { mut set, mut warnings } = change::parse(value).map_err(PackageError::Contract)?;
+        let Parsed { mut set, mut warnings } = self.parsed(value).map_err(PackageError::Contract)?;
         let mut tx = self.db.write().await?;
         tx.lock_project(self.who.project_id).await?;
         let overlay = self.overlay(session);
@@ -320,18 +320,22 @@ impl ProjectPackage {
             "rejected" => self.wishes_of(&mut tx, number).await?,
             _ => self.wishes(&mut tx, number).await?,
         };
-        let (report, drafts) = if is_open(&line.status) {
+        let (report, drafts, applied) = if is_open(&line.status) {
             let chosen = self.chosen(&mut tx, wish, staged).await?;
-            let (report, chain) = self.report_now(&mut tx, &kept, &chosen).await?;
+            let Looked { report, chain, applied } = self.report_now(&mut tx, &kept, &chosen).await?;
             line.based_on = chain.names();
-            (Some(report), chain.drafts)
+            (Some(report), chain.drafts, applied)
         } else {
             let drafts = last_of_each(staged);
             let objects: Vec<Object> = drafts.iter().map(|draft| draft.object.clone()).collect();
-            ((line.status == "blocked").then(|| blocked(&kept, &objects)), drafts)
+            ((line.status == "blocked").then(|| blocked(&kept, &objects)), drafts, None)
         };
-        let part = self.part_for(&mut tx, &drafts).await?;
         let objects: Vec<Object> = drafts.iter().map(|draft| draft.object.clone()).collect();
+        if let Some((base, after)) = applied {
+            let diff = change::masked_diff(&base, &after, &objects, &self.secrets);
+            return Ok(Preview { line, body: kept.body, report, conflicts: Vec::new(), diff }.redacted(&self.secrets));
+        }
+        let part = self.part_for(&mut tx, &drafts).await?;
         let with = |state: fn(Draft) -> (Object, Option<Snapshot>), drafts: Vec<Draft>| {
             overlay(&part.base, &drafts.into_iter().map(state).collect::<Vec<_>>()).0
         };

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolhost_contract::{ErrorCode, Redactor};
 
+use super::apply::Examined;
 use super::chain::Chain;
 use super::conflict::Conflicts;
 use super::drafts::{Draft, last_of_each};
@@ -35,6 +36,14 @@ pub struct Validated {
     pub report: Report,
 }
 
+/// What an apply would say now, and do.
+pub(super) struct Looked {
+    pub(super) report: Report,
+    pub(super) chain: Chain,
+    /// The package as it is, and as it would be; `None` if the set cannot be laid over it.
+    pub(super) applied: Option<(Package, Package)>,
+}
+
 impl ProjectPackage {
     /// Says of a staged set whether it could be applied now; keeps what it says.
     pub async fn validate(&self, whose: Whose<'_>, number: Option<i64>) -> Result<Validated> {
@@ -43,7 +52,7 @@ impl ProjectPackage {
         tx.lock_project(self.who.project_id).await?;
         let kept = self.staged_set(&mut tx, whose, number, "validated").await?;
         let drafts = last_of_each(self.wishes(&mut tx, kept.number).await?);
-        let (report, chain) = self.report_now(&mut tx, &kept, &drafts).await?;
+        let Looked { report, chain, .. } = self.report_now(&mut tx, &kept, &drafts).await?;
         let status = self.keep_report(&mut tx, kept.number, &report).await?;
         self.keep_told(&mut tx, kept.number, &report).await?;
         tx.commit().await?;
@@ -60,11 +69,12 @@ impl ProjectPackage {
     }
 
     /// What an apply of these drafts of a set would say now. A validation and a preview both ask here.
-    pub(super) async fn report_now(&self, tx: &mut Tx, kept: &Kept, drafts: &[Draft]) -> Result<(Report, Chain)> {
+    pub(super) async fn report_now(&self, tx: &mut Tx, kept: &Kept, drafts: &[Draft]) -> Result<Looked> {
         match self.examine(tx, kept, drafts).await {
             Ok(mut examined) => {
                 examined.report.warnings.extend(examined.merged.iter().map(outdated));
-                Ok((examined.report, examined.chain))
+                let Examined { chain, base, after, report, .. } = examined;
+                Ok(Looked { report, chain, applied: Some((base, after)) })
             }
             Err(PackageError::Conflict(conflicts)) => {
                 let chain = self.chain(tx, kept, drafts).await?;
@@ -83,7 +93,7 @@ impl ProjectPackage {
                         found.change_set_id = Some(set_id(*number));
                     }
                 }
-                Ok((report, chain))
+                Ok(Looked { report, chain, applied: None })
             }
             Err(error) => Err(error),
         }

@@ -18,7 +18,9 @@ use toolhost_agent::{ModelError, Request};
 use toolhost_builder::change::Side;
 use toolhost_builder::envelope::{Mode, TargetType};
 use toolhost_builder::limits::Size;
-use toolhost_builder::packages::{ChangeSetLine, Deed, PackageError, Preview, Seen, UndoPlan, WorkflowLine};
+use toolhost_builder::packages::{
+    ChangeSetLine, Deed, LISTED_MAX, PackageError, Preview, Seen, UndoPlan, WorkflowLine,
+};
 use toolhost_builder::{Files, from_zip_up_to, to_zip};
 use toolhost_contract::workspace::{Access, Fence, Workspace};
 use toolhost_contract::{ErrorKind, Signal, ToolError, is_blank};
@@ -102,6 +104,23 @@ impl ProjectWork {
         if tokio::time::timeout(STOP_MAX, self.tasks.wait()).await.is_err() {
             tracing::warn!("sessions still run at the end of the server");
         }
+    }
+
+    /// The change sets, newly read where they are not those of the last look.
+    async fn listed(
+        &self,
+        by: By<'_>,
+        session: Option<&str>,
+        open_only: bool,
+    ) -> Result<Vec<ChangeSetLine>, ToolError> {
+        let key = Look::List(session.map(str::to_owned), open_only);
+        let known: Option<(String, Arc<Vec<ChangeSetLine>>)> = self.looked_at.known(&key);
+        let mark = known.as_ref().map(|(mark, _)| &**mark);
+        let (mark, list) = self.host_of(by).await?.changes().list_since(session, open_only, mark).await?;
+        Ok(match (list, known) {
+            (None, Some((_, known))) => (*known).clone(),
+            (list, _) => self.looked_at.keep(key, mark, list.unwrap_or_default()),
+        })
     }
 
     async fn host_of(&self, by: By<'_>) -> Result<Host, ToolError> {
@@ -383,14 +402,16 @@ impl Work for ProjectWork {
 
     fn changes<'a>(&'a self, by: By<'a>, session: Option<&'a str>, open_only: bool) -> Done<'a, Vec<ChangeSetLine>> {
         Box::pin(async move {
-            let key = Look::List(session.map(str::to_owned), open_only);
-            let known: Option<(String, Arc<Vec<ChangeSetLine>>)> = self.looked_at.known(&key);
-            let mark = known.as_ref().map(|(mark, _)| &**mark);
-            let (mark, list) = self.host_of(by).await?.changes().list_since(session, open_only, mark).await?;
-            Ok(match (list, known) {
-                (None, Some((_, known))) => (*known).clone(),
-                (list, _) => self.looked_at.keep(key, mark, list.unwrap_or_default()),
-            })
+            let mut all = self.listed(by, session, false).await?;
+            if !open_only {
+                return Ok(all);
+            }
+            if i64::try_from(all.len()).is_ok_and(|count| count >= LISTED_MAX) {
+                // Older ones may be open, too.
+                return self.listed(by, session, true).await;
+            }
+            all.retain(|set| matches!(&*set.status, "staged" | "validated" | "blocked"));
+            Ok(all)
         })
     }
 

@@ -27,23 +27,41 @@ pub struct Parsed {
 /// # Errors
 /// All that breaks the contract.
 pub fn parse(value: &Value) -> Result<Parsed, Refused> {
-    let schema = CHANGE_SET.compiled();
+    parse_by(&CHANGE_SET.compiled(), value)
+}
+
+/// The same with a schema that is compiled already.
+///
+/// # Errors
+/// All that breaks the contract.
+pub(crate) fn parse_by(schema: &Compiled, value: &Value) -> Result<Parsed, Refused> {
     if value.get("extensions").is_none() {
-        return parse_with(&schema, value);
+        return parse_with(schema, value);
     }
     check_size(value)?;
     let unclear = spelled::unclear(value);
     if unclear.is_empty() {
         let spelled = spelled::spelled_out(value);
-        return parse_with(&schema, spelled.as_ref().unwrap_or(value));
+        return parse_with(schema, spelled.as_ref().unwrap_or(value));
     }
     // A set that only renames needs no operations, so their absence is not a second mistake.
-    let others = parse_with(&schema, value).err().map(|refused| refused.errors).unwrap_or_default();
+    let others = parse_with(schema, value).err().map(|refused| refused.errors).unwrap_or_default();
     let others = others.into_iter().filter(|error| error.path != "operations");
     Err(Refused { code: VIOLATION, errors: unclear.into_iter().chain(others).collect() })
 }
 
-/// The same with a schema that is compiled already.
+/// Reads a set that was staged, and so has been checked.
+///
+/// # Errors
+/// It is none of this version: then all that breaks the contract.
+pub(crate) fn parse_staged(value: &Value) -> Result<ChangeSet, Refused> {
+    let spelled = value.get("extensions").and_then(|_| spelled::spelled_out(value));
+    let value = spelled.as_ref().unwrap_or(value);
+    let normalised = legacy::is_legacy(value).then(|| legacy::normalised(value));
+    read(normalised.as_ref().unwrap_or(value)).or_else(|_| parse(value).map(|parsed| parsed.set))
+}
+
+/// The same of a set in which all is spelled out.
 pub(crate) fn parse_with(schema: &Compiled, value: &Value) -> Result<Parsed, Refused> {
     check_size(value)?;
     let mut warnings = Vec::new();

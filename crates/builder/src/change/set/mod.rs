@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 pub use contract::{Parsed, parse};
-pub(crate) use contract::{check_size, parse_with};
+pub(crate) use contract::{check_size, parse_by, parse_staged, parse_with};
 pub use refused::{ContractError, Refused};
 pub use small::{EdgeName, SmallEdits, TextEdit};
 
