@@ -181,6 +181,35 @@ async fn a_session_is_a_conversation_with_the_newest_at_the_end() {
 }
 
 #[tokio::test]
+async fn the_search_finds_what_was_said_in_a_session() {
+    for engine in engines() {
+        let rig = Rig::start(vec![engine.builder()], HttpLimits::default()).await;
+        let secret = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+        let long = format!("{} The Quokka 100%_sure eats grass. {}", "before ".repeat(40), "after ".repeat(40));
+        let mut steps = [turn(0, &long, "c"), turn(1, &format!("Here: {secret}"), "d")].concat();
+        steps.push(("say_2_0".to_owned(), json!({ "text": "And the wombat,\nplease" })));
+        session(&rig, ID, "Count <b>animals</b>", &borrowed(&steps), SessionState::Paused).await;
+        let browser = Browser::signed_in(&rig, "local").await;
+        let found = async |query: &str| browser.get(&format!("/search?q={query}")).await.body;
+        let step = |step: &str| format!("/projects/p0/sessions/{ID}/steps/{step}\"").replace('_', "%5F");
+        let agents = found("quokka+grass").await;
+        assert!(agents.contains(&step("turn_0")) && agents.contains("The Quokka 100%_sure eats grass."), "{agents}");
+        assert!(agents.contains("the agent in session") && !agents.contains(&"before ".repeat(12)), "{agents}");
+        assert!(found("100%25_sure").await.contains(&step("turn_0")), "percent signs are no wildcards");
+        for nothing in ["100%25sure", "quokka+wombat", "file_edit", "a1B2c3D4", "ghp_"] {
+            assert!(!found(nothing).await.contains("/steps/"), "{nothing}");
+        }
+        let message = found("wombat,+please").await;
+        assert!(message.contains(&step("say_2_0")) && message.contains("a message in session"), "{message}");
+        let goal = found("animals").await;
+        assert!(goal.contains(&step("open")) && !goal.contains("<b>animals"), "{goal}");
+        rig.houses[0].store.people().add_user("eve").await.unwrap();
+        let stranger = Browser::signed_in(&rig, "eve").await;
+        assert!(!stranger.get("/search?q=quokka").await.body.contains("Quokka"), "of another project");
+    }
+}
+
+#[tokio::test]
 async fn a_replay_shows_a_session_up_to_a_step_and_leads_to_those_around_it() {
     let rig = Rig::one().await;
     let mut steps: Vec<(String, Value)> = (0..30).flat_map(|n| turn(n, &format!("word {n}."), "c")).collect();

@@ -6,6 +6,7 @@
 
 mod held;
 mod messages;
+mod said;
 mod shared;
 pub(crate) mod state;
 mod writer;

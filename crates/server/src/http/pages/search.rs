@@ -1,4 +1,5 @@
-//! The search over pages, projects, asks, sessions, records, change sets and objects of the package: what the palette shows, too.
+//! The search over pages, projects, asks, sessions and what was said in them, records, change sets and objects of the package: what
+//! the palette shows, too.
 
 use askama::Template;
 use axum::body::Body;
@@ -8,13 +9,14 @@ use toolhost_builder::Package;
 use toolhost_builder::refs::Object;
 use toolhost_contract::{ToolError, visible_line};
 use toolhost_host::ask_id;
-use toolhost_store::AskEnd;
+use toolhost_store::{AskEnd, StepRow};
 
 use super::asks::ended::in_words;
 use super::builder::{change_path, status_words};
 use super::calls::{items, text};
 use super::record::address;
 use super::route::{Made, Route, Wanted};
+use super::sessions::kind_of;
 use super::text::{headline, name};
 use super::visitor::{Membership, Visitor};
 use super::{Place, SECTIONS, encoded, page};
@@ -40,6 +42,11 @@ const RECORDS: &[(&str, &str, &str)] = &[
     ("requirement.list", "requirements", "title"),
     ("feature.list", "items", "name"),
 ];
+/// Sessions whose conversations are looked through, the last worked in, and the steps of them.
+const SAID_SESSIONS_MAX: i64 = 20;
+const SAID_STEPS_MAX: i64 = 50;
+/// Characters that are shown of what was said, before and behind the first word.
+const SAID_AROUND_CHARS: usize = 60;
 /// The longest search, characters; what follows is left out.
 const QUERY_CHARS_MAX: usize = 200;
 
@@ -110,6 +117,40 @@ async fn of_project(visitor: &Visitor<'_>, membership: &Membership, query: &str)
     Ok(rows)
 }
 
+/// What was said in the sessions last worked in: goals, messages and what agents said.
+async fn said(membership: &Membership, words: &[String]) -> Result<Vec<Row>, ToolError> {
+    let Some(longest) =
+        words.iter().max_by_key(|word| word.len()).filter(|word| word.chars().count() >= WORD_CHARS_MIN)
+    else {
+        return Ok(Vec::new());
+    };
+    let project = &membership.project;
+    let steps = project.sessions.said(project.id, longest, SAID_SESSIONS_MAX, SAID_STEPS_MAX).await?;
+    let row = |(session, step): (String, StepRow)| {
+        let (who, pointer) = match kind_of(&step.step).0 {
+            "open" => ("the goal", "/goal"),
+            "say" => ("a message", "/text"),
+            _ => ("the agent", "/reply/text"),
+        };
+        let text = membership.masked_line(&step.body.pointer(pointer)?.as_str()?.replace(['\n', '\t'], " "));
+        let lower = text.to_lowercase();
+        if !words.iter().all(|word| lower.contains(word.as_str())) {
+            return None;
+        }
+        let at = lower.find(longest.as_str()).map_or(0, |at| lower[..at].chars().count());
+        let (from, most) = (at.saturating_sub(SAID_AROUND_CHARS), longest.chars().count() + 2 * SAID_AROUND_CHARS);
+        let before = if from > 0 { "…" } else { "" };
+        let after = if text.chars().count() > from + most { "…" } else { "" };
+        let part: String = text.chars().skip(from).take(most).collect();
+        Some(Row {
+            address: membership.path(&format!("sessions/{}/steps/{}", encoded(&session), encoded(&step.step))),
+            title: format!("{before}{part}{after}"),
+            about: format!("{who} in session {} · {}", name(&session), visible_line(&project.name)),
+        })
+    };
+    Ok(steps.into_iter().filter_map(row).collect())
+}
+
 /// The objects of a package that have pages.
 fn objects(membership: &Membership, package: &Package) -> Vec<Row> {
     let row = |object: &Object, title: &str| Row {
@@ -137,6 +178,8 @@ async fn search(visitor: &Visitor<'_>, query: &str) -> Result<Response<Body>, To
         title: title.to_owned(),
         about: about.to_owned(),
     };
+    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    let mut conversations = Vec::new();
     let mut rows = vec![row("/", "Inbox", "what agents ask"), row("/projects", "Projects", "all that you are in")];
     for membership in visitor.memberships().await?.0 {
         let name = visible_line(&membership.project.name);
@@ -161,17 +204,18 @@ async fn search(visitor: &Visitor<'_>, query: &str) -> Result<Response<Body>, To
                 about: format!("{id} · {} · {name}", in_words(&ask)),
             }
         }));
+        conversations.extend(said(&membership, &words).await?);
         rows.extend(of_project(visitor, &membership, query.trim()).await?.into_iter().map(|mut row| {
             row.about = format!("{} · {name}", row.about);
             row
         }));
     }
     let query = query.trim();
-    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
     rows.retain(|row| {
         let text = format!("{} {}", row.title, row.about).to_lowercase();
         words.iter().all(|word| text.contains(word.as_str()))
     });
+    rows.extend(conversations);
     let more = rows.len().saturating_sub(FOUND_MAX);
     rows.truncate(FOUND_MAX);
     Ok(page(StatusCode::OK, &SearchPage { place: visitor.place(), query: visible_line(query), found: rows, more }))

@@ -95,7 +95,7 @@ impl Item {
 }
 
 /// What a step is, by the first word of its name, and the turn it belongs to.
-pub(super) fn kind_of(step: &str) -> (&str, u32) {
+pub(in super::super) fn kind_of(step: &str) -> (&str, u32) {
     let mut parts = step.split('_');
     let kind = parts.next().unwrap_or_default();
     (kind, parts.next().and_then(|number| number.parse().ok()).unwrap_or_default())

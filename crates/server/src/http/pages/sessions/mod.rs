@@ -7,7 +7,7 @@ mod replay;
 mod start;
 mod trace;
 
-pub(super) use conversation::{Unheard, answer_text, ended_call, unheard};
+pub(super) use conversation::{Unheard, answer_text, ended_call, kind_of, unheard};
 
 use self::asked::waits_for_one;
 use std::collections::BTreeMap;
