@@ -88,7 +88,7 @@ pub(crate) fn pages(stage: &Stage) -> Result<Measured> {
         command.arg("--json");
         command
     };
-    let mut assistant = with_package(stage, &ours)?;
+    let mut assistant = with_package(stage, ours)?;
     for number in 0..SETS {
         stage_set(&mut assistant, number)?;
     }

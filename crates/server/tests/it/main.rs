@@ -32,6 +32,7 @@ mod project_pages;
 mod proxies;
 mod record_pages;
 mod rig;
+mod session_asks;
 mod session_pages;
 mod split_pages;
 mod strangers;

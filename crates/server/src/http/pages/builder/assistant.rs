@@ -349,7 +349,8 @@ fn chat(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             _ => tell(&visitor, &membership, &id, &text).await,
         };
         match told {
-            Ok(()) => Ok(see(&membership.path(&format!("builder/sessions/{}", encoded(&id))))),
+            // There it goes on: with the next message.
+            Ok(()) => Ok(see(&membership.path(&format!("builder/sessions/{}#text", encoded(&id))))),
             Err(error) if error.kind == ErrorKind::Internal => Err(error),
             Err(error) => chat_page(&visitor, &membership, (&id, after), (&text, Some(&error))).await,
         }

@@ -8,7 +8,7 @@ use toolhost_host::ask_id;
 use toolhost_store::{AskKind, AskSummary, SessionRow, StepRow};
 
 use super::AUDIT_ROWS_MAX;
-use super::conversation::{ask_of_wait, calls_of, kind_of};
+use super::steps::{ask_of_wait, calls_of, kind_of};
 use crate::http::pages::asks::ended::in_words;
 use crate::http::pages::audit::ask_in;
 use crate::http::pages::visitor::Membership;

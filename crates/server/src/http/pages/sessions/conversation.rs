@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use toolhost_contract::{ToolError, visible_json};
-use toolhost_host::{Registry, ask_number};
+use toolhost_host::Registry;
 use toolhost_store::StepRow;
 
 use super::asked::{Asked, ask_of, asks_of};
+use super::steps::{ask_of_wait, calls_of, kind_of, number, text};
 use crate::http::pages::split::Split;
 use crate::http::pages::text::{Shown, When, count, dollars, duration, encoded, name};
 use crate::http::pages::visitor::{Membership, Visitor};
@@ -94,27 +95,6 @@ impl Item {
     }
 }
 
-/// What a step is, by the first word of its name, and the turn it belongs to.
-pub(in super::super) fn kind_of(step: &str) -> (&str, u32) {
-    let mut parts = step.split('_');
-    let kind = parts.next().unwrap_or_default();
-    (kind, parts.next().and_then(|number| number.parse().ok()).unwrap_or_default())
-}
-
-/// The calls that a turn asks for: their step, the tool and the arguments.
-pub(super) fn calls_of(turn: &Value) -> impl Iterator<Item = (&str, &str, &Value)> {
-    let calls = turn.pointer("/reply/calls").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    calls.iter().map(|call| (text(call, "id"), text(call, "name"), &call["arguments"]))
-}
-
-pub(super) fn text<'v>(body: &'v Value, field: &str) -> &'v str {
-    body.get(field).and_then(Value::as_str).unwrap_or_default()
-}
-
-pub(super) fn number(body: &Value, field: &str) -> u64 {
-    body.get(field).and_then(Value::as_u64).unwrap_or_default()
-}
-
 /// Steps in their order, as a conversation.
 pub(super) fn items(visitor: &Visitor<'_>, registry: &Registry, rows: &[StepRow]) -> Vec<Item> {
     let turns = || rows.iter().filter(|row| kind_of(&row.step).0 == "turn");
@@ -180,11 +160,6 @@ pub(super) async fn tell_asks(membership: &Membership, rows: &[StepRow], items: 
 /// Whether a call was put to people, who had not answered when it ended.
 fn waits_now(call: &Value) -> bool {
     call.get("waits").and_then(Value::as_bool) == Some(true)
-}
-
-/// The ask that the arguments of a call name which waits for its answer.
-pub(super) fn ask_of_wait(arguments: &Value) -> Option<i64> {
-    ask_number(arguments.pointer("/json/approvalId")?.as_str()?)
 }
 
 fn item(

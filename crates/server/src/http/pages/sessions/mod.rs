@@ -5,9 +5,10 @@ mod conversation;
 mod one;
 mod replay;
 mod start;
+mod steps;
 mod trace;
 
-pub(super) use conversation::{Unheard, answer_text, ended_call, kind_of, unheard};
+pub(super) use conversation::{Unheard, answer_text, ended_call, unheard};
 
 use self::asked::waits_for_one;
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ use super::{Place, page};
 
 pub(super) use one::Can;
 pub(super) use start::{models_of, offers_of, usual_of};
+pub(super) use steps::kind_of;
 
 /// The path of this part, below a project.
 const PART: &str = "sessions";
@@ -170,8 +172,8 @@ async fn why_stopped(membership: &Membership, row: &SessionRow) -> Result<String
     }
     let project = &membership.project;
     let last = project.steps(&row.id, row.steps - 2, 1).await?;
-    let end = last.first().filter(|step| conversation::kind_of(&step.step).0 == "end");
-    Ok(end.map(|end| sentence(conversation::text(&end.body, "message"))).unwrap_or_default())
+    let end = last.first().filter(|step| steps::kind_of(&step.step).0 == "end");
+    Ok(end.map(|end| sentence(steps::text(&end.body, "message"))).unwrap_or_default())
 }
 
 /// A message of an error as a sentence of its own.

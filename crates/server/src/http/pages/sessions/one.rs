@@ -10,8 +10,9 @@ use toolhost_contract::{ErrorKind, ToolError, is_blank};
 use toolhost_host::ask_id;
 use toolhost_store::{Role, SessionRow, SessionState, StepRow};
 
-use super::conversation::{Item, Unheard, answer_text, items, kind_of, number, tell_asks, text, unheard};
+use super::conversation::{Item, Unheard, answer_text, items, tell_asks, unheard};
 use super::start::work;
+use super::steps::{calls_of, kind_of, number, text};
 use super::{PART, State, address};
 use crate::http::envelope;
 use crate::http::pages::failure::sentence;
@@ -170,6 +171,8 @@ async fn act(
                 return Err(wrong("Write what the agent is told"));
             }
             work.go_on(by, &session.id, Some(message)).await?;
+            // There it goes on: with the next message.
+            return Ok(address(membership, &session.id) + "#text");
         }
         "resume" => drop(work.go_on(by, &session.id, None).await?),
         "pause" => drop(work.stop(by, &session.id, Stop::Pause).await?),
@@ -326,7 +329,7 @@ fn whole(row: &StepRow) -> Option<(&'static str, String)> {
         "open" => ("The goal", text(&row.body, "goal").to_owned()),
         "say" => ("A message", text(&row.body, "text").to_owned()),
         "turn" => {
-            let calls = super::conversation::calls_of(&row.body).map(|(step, tool, arguments)| {
+            let calls = calls_of(&row.body).map(|(step, tool, arguments)| {
                 let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
                 format!("\n\n{step} {tool}\n{}", toolhost_contract::visible_json(&arguments))
             });

@@ -13,7 +13,7 @@ use serde_json::Value;
 use toolhost_contract::ToolError;
 use toolhost_store::StepRow;
 
-use super::conversation::{kind_of, number, text};
+use super::steps::{kind_of, number, text};
 use super::{AUDIT_ROWS_MAX, PART, address};
 use crate::http::pages::route::Wanted;
 use crate::http::pages::text::{duration, headline, name};
