@@ -166,7 +166,7 @@ async fn a_clash_is_shown_with_its_three_sides_and_cannot_be_applied() {
     let browser = Browser::signed_in(&rig, USER_NAME).await;
     let path = format!("{CHANGES}/{mine}");
     let body = shown(&browser, &path).await;
-    for part in ["Base: before both", "<pre>Theirs.", "<pre>Ours."] {
+    for part in ["Before both", "<pre>Theirs.", "<pre>Ours."] {
         assert!(body.contains(part), "{part}: {body}");
     }
     assert!(!body.contains("value=\"apply\"") && body.contains("value=\"discard\""), "{body}");

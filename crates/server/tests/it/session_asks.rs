@@ -131,6 +131,7 @@ async fn a_session_that_goes_on_beside_an_open_ask_is_at_work() {
         }
         let waiting = browser.get("/projects/p0/sessions?state=waiting").await.body;
         assert!(waiting.contains("There is no session in this state."), "{waiting}");
+        assert!(browser.get("/projects/p0/sessions?state=working").await.body.contains(ID));
         let shown = browser.get(&page).await.body;
         assert!(shown.contains(&format!("href=\"/asks/p0/{ask}\">Answer {ask}</a>")), "{shown}");
         assert!(shown.contains("Under way:"), "{shown}");
@@ -145,6 +146,17 @@ async fn a_session_that_goes_on_beside_an_open_ask_is_at_work() {
             let shown = browser.get(path).await.body;
             assert!(shown.contains("waiting for an answer</span>"), "{path}: {shown}");
         }
+        // One that is held until somebody answers: the audit has no row of it before.
+        let mut is_held = call_under_way(3, "held");
+        is_held.1["reply"]["calls"][0]["name"] = json!("file_write");
+        for (step, body) in [turn(2, "", "waits").swap_remove(1), is_held] {
+            held.keep(&step, body, None).await.unwrap();
+        }
+        held.settle().await.unwrap();
+        let shown = browser.get(&page).await.body;
+        assert!(shown.contains("waiting for an answer</span>"), "{shown}");
+        let working = browser.get("/projects/p0/sessions?state=working").await.body;
+        assert!(!working.contains(ID), "{working}");
         held.release(SessionState::Paused, None).await.unwrap();
     }
 }

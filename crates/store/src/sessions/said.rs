@@ -4,8 +4,14 @@ use super::{Sessions, StepRow, step};
 use crate::db::sql;
 use crate::error::Result;
 
+/// The last steps of each session that are looked through, and the bytes of the longest of them: a search reads no more, however much a
+/// session holds.
+const STEPS_MAX: i64 = 100;
+const BODY_BYTES_MAX: i64 = 16 * 1024;
+
 impl Sessions {
-    /// Steps, each with its session, of the sessions last worked in whose text may have a word: goals, messages and replies, the newest first. The word is
+    /// Steps, each with its session, of the sessions last worked in whose text may have a word: goals, messages and replies among its last ones, the newest
+    /// first. The word is
     /// looked for in the whole step, so whoever asks looks again at what was said.
     ///
     /// # Errors
@@ -18,13 +24,15 @@ impl Sessions {
         } else {
             String::new()
         };
-        let text = "SELECT session_id, seq, step, at_ms, body FROM agent_step
-             WHERE project_id = $1 AND (step = 'open' OR step LIKE 'say%' OR step LIKE 'turn%')
-                 AND session_id IN (SELECT id FROM agent_session WHERE project_id = $1
-                     ORDER BY updated_at_ms DESC, id DESC LIMIT $2)
-                 AND LOWER(body) LIKE $3 ESCAPE '\\'
-             ORDER BY at_ms DESC, seq DESC LIMIT $4";
+        let text = "SELECT a.session_id, a.seq, a.step, a.at_ms, a.body
+             FROM (SELECT id, steps FROM agent_session WHERE project_id = $1
+                 ORDER BY updated_at_ms DESC, id DESC LIMIT $2) s
+             JOIN agent_step a ON a.project_id = $1 AND a.session_id = s.id AND a.seq >= s.steps - $5
+             WHERE (a.step = 'open' OR a.step LIKE 'say%' OR a.step LIKE 'turn%')
+                 AND octet_length(a.body) <= $6 AND LOWER(a.body) LIKE $3 ESCAPE '\\'
+             ORDER BY a.at_ms DESC, a.seq DESC LIMIT $4";
         let query = sql(text).bind(project).bind(sessions).bind(format!("%{word}%")).bind(limit);
+        let query = query.bind(STEPS_MAX).bind(BODY_BYTES_MAX);
         let rows = query.read(&self.inner.db).await?;
         rows.iter().map(|row| Ok((row.get("session_id")?, step(row)?))).collect()
     }

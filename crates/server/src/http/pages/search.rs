@@ -43,8 +43,8 @@ const RECORDS: &[(&str, &str, &str)] = &[
     ("feature.list", "items", "name"),
 ];
 /// Sessions whose conversations are looked through, the last worked in, and the steps of them.
-const SAID_SESSIONS_MAX: i64 = 20;
-const SAID_STEPS_MAX: i64 = 50;
+const SAID_SESSIONS_MAX: i64 = 10;
+const SAID_STEPS_MAX: i64 = 20;
 /// Characters that are shown of what was said, before and behind the first word.
 const SAID_AROUND_CHARS: usize = 60;
 /// The longest search, characters; what follows is left out.

@@ -11,7 +11,7 @@ use toolhost_builder::change::{
 };
 use toolhost_builder::packages::{ChangeSetLine, Conflict, Deed};
 use toolhost_builder::refs::Object;
-use toolhost_contract::{CONFIRM_SOURCE, ErrorKind, SESSION_MARK, ToolError, visible_json, visible_line};
+use toolhost_contract::{CONFIRM_SOURCE, ErrorCode, ErrorKind, SESSION_MARK, ToolError, visible_json, visible_line};
 use toolhost_store::Role;
 
 use super::super::audit::who_made;
@@ -373,6 +373,12 @@ async fn shown(
     Ok(page(status, &ChangePage { given_up, ..shown }))
 }
 
+/// Whether what was found is a clash, whose texts stand side by side on the page.
+fn is_clash(preview: &ChangePreview, found: &Found) -> bool {
+    found.code == ErrorCode::RevisionMismatch.as_str()
+        && preview.conflicts.iter().any(|conflict| conflict.object == found.path && !conflict.clashes.is_empty())
+}
+
 fn change_page<'a>(
     visitor: &Visitor<'a>,
     membership: &'a Membership,
@@ -386,7 +392,7 @@ fn change_page<'a>(
     let report = preview.report.as_ref().filter(|_| is_open);
     let is_risk = |found: &&Found| found.code.starts_with(RISK);
     let found = |list: fn(&change::Report) -> &Vec<Found>| {
-        let all = report.into_iter().flat_map(list).filter(|found| !is_risk(found));
+        let all = report.into_iter().flat_map(list).filter(|found| !is_risk(found) && !is_clash(preview, found));
         all.take(SHOWN_MAX).map(|found| FoundRow::of(membership, found)).collect()
     };
     let risks = report.into_iter().flat_map(|report| &report.warnings).filter(is_risk);
@@ -520,7 +526,7 @@ impl FoundRow {
         };
         Self {
             at: membership.masked_line(&format!("{}: {at}{line}{column}{brings}", found.stage.as_str())),
-            message: membership.masked_line(&found.message),
+            message: membership.masked_line(&found.message.replace(":\n", ": ").replace('\n', "; ")),
             hint: membership.masked_line(&hint),
         }
     }

@@ -67,16 +67,28 @@ pub(super) async fn waits_for_one(
     let steps = membership.project.steps(&row.id, row.steps - LAST_STEPS - 1, LAST_STEPS).await?;
     let under_way = under_way(&steps);
     let is_open = |number: i64| open.iter().any(|ask| ask.number == number);
-    let asks_by_itself = |tool: &str| {
-        let is_of = |ask: &AskSummary| ask.kind != AskKind::Approval && ask.tool.replace('.', "_") == tool;
-        open.iter().any(is_of)
-    };
-    if under_way.iter().any(|call| call.waits_for.is_some_and(is_open) || asks_by_itself(&call.tool.replace('.', "_")))
-    {
+    let asks_by_itself =
+        |tool: &str| open.iter().any(|ask| ask.kind != AskKind::Approval && is_same_tool(&ask.tool, tool));
+    if under_way.iter().any(|call| call.waits_for.is_some_and(is_open) || asks_by_itself(&call.tool)) {
         return Ok(true);
     }
-    let ids: Vec<String> = under_way.into_iter().map(|call| call.id).collect();
-    Ok(asks_of(membership, &ids).await?.values().any(|ask| ask.ended.is_empty()))
+    let ids: Vec<String> = under_way.iter().map(|call| call.id.clone()).collect();
+    if asks_of(membership, &ids).await?.values().any(|ask| ask.ended.is_empty()) {
+        return Ok(true);
+    }
+    // The audit has no row of a call that is held: it begins when somebody has agreed.
+    let project = &membership.project;
+    let rows = project.reader.audit_of_calls(project.id, &ids, AUDIT_ROWS_MAX).await?;
+    let is_held = |call: &UnderWay| {
+        let of_tool = |ask: &AskSummary| is_same_tool(&ask.tool, &call.tool);
+        rows.iter().all(|row| row.call_id != call.id) && open.iter().any(of_tool)
+    };
+    Ok(under_way.iter().any(is_held))
+}
+
+/// Whether these name one tool: models write `_` where a name has a dot.
+fn is_same_tool(one: &str, other: &str) -> bool {
+    one.replace('.', "_") == other.replace('.', "_")
 }
 
 /// A call of the last turn that has not ended.

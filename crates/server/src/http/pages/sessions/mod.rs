@@ -91,11 +91,12 @@ struct Row {
 
 /// What sessions that wait for people are listed by.
 const WAITING: &str = "waiting";
+const WORKING: &str = "working";
 
 /// The states that sessions are listed by: as addresses name them, in words, and what they mean. Who waits is known by the asks and the calls under way.
 const STATES: [(&str, &str, SessionState, Option<bool>); 8] = [
     (WAITING, "waiting for an answer", SessionState::Active, Some(true)),
-    ("working", "working", SessionState::Active, Some(true)),
+    (WORKING, "working", SessionState::Active, Some(true)),
     ("interrupted", "interrupted", SessionState::Active, Some(false)),
     ("paused", "paused", SessionState::Paused, None),
     ("limited", "stopped by a limit", SessionState::Limited, None),
@@ -125,8 +126,8 @@ impl State {
         let (class, word, sentence) = match (row.state, row.running) {
             (SessionState::Cancelled, _) => ("", "cancelled", "A person has ended it for good."),
             (_, true) if waits => ("people", "waiting for an answer", "The agent waits for a person to answer."),
-            (_, true) if row.pauses() => ("good", "working", "The agent pauses after the call under way."),
-            (_, true) => ("good", "working", "The agent is at work."),
+            (_, true) if row.pauses() => ("good", WORKING, "The agent pauses after the call under way."),
+            (_, true) => ("good", WORKING, "The agent is at work."),
             (SessionState::Active, false) => {
                 ("bad", "interrupted", "Nobody runs it: its host has ended. It can go on.")
             }
@@ -292,10 +293,14 @@ async fn list(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<Body>, 
     let mut rows = Vec::with_capacity(found.len());
     for row in &found {
         let open = asking.get(&row.id).map_or(&[][..], Vec::as_slice);
+        let state = state_of(&membership, row, open).await?;
+        if asked == Some(WORKING) && state.word != WORKING {
+            continue;
+        }
         rows.push(Row {
             address: address(&membership, &row.id),
             title: headline(&membership, &row.title),
-            state: state_of(&membership, row, open).await?,
+            state,
             profile: name(&row.profile),
             model: name(&row.model),
             cost: cost(&row.tally),
