@@ -294,10 +294,10 @@ pub(super) const NAMES: &[&str] = &[
 /// reported and not taken out.
 pub(super) const NAMED: &str = r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|token)[a-z0-9_-]*["'`]?\s*[:=]\s*["'`]?)([^\s"'`$(){}<>\[\],;]{8,})"#;
 
-/// A password beside its name, however short. The first group is kept, and the second is a secret if it [may be one](is_password).
+/// A password beside its name, however short, also in HTML, where quotes are references (`&#34;`). The first group is kept, and the second is a secret if it [may be one](is_password).
 pub(super) const PASSWORD: &str = concat!(
     r#"(?i)((?:pass(?:word|wd|phrase|wort)|\bpass|\bpwd|kennwort|mot de passe|contrase[nñ]a|senha|wachtwoord|парол[ья]|密码|密碼|パスワード|비밀번호)"#,
-    r#"(?:\\*["'`]|\*{1,2})?(?:\s*(?:=>|:=|[:=：|])\s*|\s+(?:is|was|ist|war|est|es|é):?\s+)(?:\\*["'`]|\*{1,2}\s?){0,2}"#,
+    r#"(?:\\*["'`]|&#3[49];|\*{1,2})?(?:\s*(?:=>|:=|[:=：|])\s*|\s+(?:is|was|ist|war|est|es|é):?\s+)(?:\\*["'`]|&#3[49];|\*{1,2}\s?){0,2}"#,
     // An option of a command.
     r#"|--pass(?:word|wd|phrase)\s+["']?)"#,
     r#"([a-z0-9!@#$%^&*?+~_.-]{6,64})"#,

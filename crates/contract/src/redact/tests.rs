@@ -40,6 +40,7 @@ fn a_short_password_beside_its_name_is_a_secret() {
         ("password：", "12345678", ""),
         ("pwd=", "hunter2hunter", ""),
         ("user: ada, pass: ", "hunter2", ""),
+        ("&#34;password&#34;: &#34;", "Zx7&#60", ";Mike77&#34;"),
         ("das Passwort ist ", "Sommer2024", ""),
         ("Kennwort: ", "Sommer2024", ""),
         ("le mot de passe est ", "soleil99", " ici"),

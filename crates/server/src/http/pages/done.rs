@@ -56,7 +56,9 @@ impl Done {
         match self {
             Self::Applied => "The change set is applied.",
             Self::GivenUp => "The change set is given up. The package is as it was.",
-            Self::SidesTaken => "The sides are taken. Nothing is applied yet: look at the change set again.",
+            Self::SidesTaken => {
+                "The sides are taken. Nothing is applied yet: look below at what becomes different, then apply."
+            }
             Self::TakenBack => "The change is taken back.",
             Self::Imported => "The package is imported.",
             Self::Begun => "An empty package is begun.",

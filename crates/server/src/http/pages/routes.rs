@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, StatusCode, header};
 use axum::routing::{get, post};
 use tokio_util::sync::CancellationToken;
-use toolhost_contract::{Clock, ErrorKind, ToolError};
+use toolhost_contract::{Clock, ErrorKind, REDACTED, ToolError};
 use toolhost_host::ANSWER_BYTES_MAX;
 use toolhost_store::Login;
 
@@ -40,9 +40,34 @@ async fn masked(answer: Response<Body>, project: &OpenProject) -> Result<Respons
     let bytes = axum::body::to_bytes(body, usize::MAX).await.map_err(ToolError::internal)?;
     let mut text = String::from_utf8(bytes.into()).map_err(ToolError::internal)?;
     project.gate.redact_text(&mut text);
+    let text = without_rests(&text);
     parts.headers.remove(header::CONTENT_LENGTH);
     Ok(Response::from_parts(parts, Body::from(text)))
 }
+
+/// A page without what follows a mask and belongs to the secret: a secret goes on behind a character that HTML writes as a reference,
+/// such as `&#60;`, in which a mask ends. It ends at a blank, a tag or a quote.
+fn without_rests(page: &str) -> String {
+    let (mut shown, mut rest) = (String::with_capacity(page.len()), page);
+    while let Some(at) = rest.find(REDACTED) {
+        let (before, behind) = rest.split_at(at + REDACTED.len());
+        shown.push_str(before);
+        let goes_on = [";", "&#60;", "&#62;", "&#38;"].iter().any(|mark| behind.starts_with(mark));
+        let is_end = |place: usize| {
+            let from = &behind[place..];
+            from.starts_with(['<', '"'])
+                || from.starts_with(char::is_whitespace)
+                || QUOTES.iter().any(|q| from.starts_with(q))
+        };
+        let end = behind.char_indices().map(|(place, _)| place).find(|place| is_end(*place)).unwrap_or(behind.len());
+        rest = if goes_on { &behind[end..] } else { behind };
+    }
+    shown.push_str(rest);
+    shown
+}
+
+/// Quotes as pages write them.
+const QUOTES: [&str; 2] = ["&#34;", "&#39;"];
 
 /// What all pages have in common.
 pub(crate) struct Pages {
@@ -364,4 +389,29 @@ pub(crate) fn router(pages: &Arc<Pages>) -> Router {
 
 fn no_file() -> Response<Body> {
     problem(StatusCode::NOT_FOUND, &ToolError::new(ErrorKind::NotFound, "There is no such file."), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_rests;
+
+    #[test]
+    fn a_mask_takes_what_a_secret_goes_on_with() {
+        for (page, shown) in [
+            ("<p>password=[redacted];Kilo77 and</p>", "<p>password=[redacted] and</p>"),
+            ("<p>secret: [redacted]&#62;Nova77</p>", "<p>secret: [redacted]</p>"),
+            (
+                "<p>&#34;password&#34;: &#34;[redacted];Mike77&#34;, x</p>",
+                "<p>&#34;password&#34;: &#34;[redacted]&#34;, x</p>",
+            ),
+            (
+                "<p>[redacted]&#34; stays, [redacted]&#39;s too</p>",
+                "<p>[redacted]&#34; stays, [redacted]&#39;s too</p>",
+            ),
+            ("[redacted], [redacted]", "[redacted], [redacted]"),
+            ("ends [redacted];X", "ends [redacted]"),
+        ] {
+            assert_eq!(without_rests(page), shown);
+        }
+    }
 }

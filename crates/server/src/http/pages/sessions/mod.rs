@@ -148,7 +148,8 @@ impl State {
         let code = row.code.as_deref().map(name).unwrap_or_default();
         let unheard = match row.state {
             SessionState::Cancelled => "Message, never heard: the session ended before",
-            _ => "Message, not heard yet",
+            _ if row.running => "Message, not heard yet",
+            _ => "Message, heard when the session goes on",
         };
         Self { class, word, code, sentence, why, unheard }
     }
