@@ -208,10 +208,9 @@ async fn waiting_rows(
 ) -> Result<Vec<SessionRow>, ToolError> {
     let project = &membership.project;
     let mut rows = Vec::new();
-    for (id, asks) in asking.iter().filter(|(id, _)| id.starts_with(SESSION_MARK)) {
+    for id in asking.keys().filter(|id| id.starts_with(SESSION_MARK)) {
         match project.sessions.get(project.id, id).await {
-            Ok(row) if waits_for_one(membership, &row, asks).await? => rows.push(row),
-            Ok(_) => {}
+            Ok(row) => rows.push(row),
             Err(toolhost_store::Error::NoSession { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -219,8 +218,17 @@ async fn waiting_rows(
     let place = |row: &SessionRow| (row.updated_at_ms, row.id.clone());
     rows.retain(|row| filter.after.as_ref().is_none_or(|after| place(row) < *after));
     rows.sort_by_key(|row| std::cmp::Reverse(place(row)));
-    rows.truncate(usize::try_from(filter.limit).unwrap_or(usize::MAX));
-    Ok(rows)
+    let mut waiting = Vec::new();
+    for row in rows {
+        if i64::try_from(waiting.len()).is_ok_and(|count| count >= filter.limit) {
+            break;
+        }
+        let asks = asking.get(&row.id).map_or(&[][..], Vec::as_slice);
+        if waits_for_one(membership, &row, asks).await? {
+            waiting.push(row);
+        }
+    }
+    Ok(waiting)
 }
 
 /// Tokens and money of a session; empty where nothing is known.
