@@ -70,6 +70,7 @@ async fn a_call_that_was_asked_about_leads_to_its_ask_and_says_who_answered() {
         assert_eq!(answered.status, 303, "{answered:?}");
         let unused = browser.get(&page).await.body;
         assert!(unused.contains(&format!("{link}allow, by local; not used yet")), "{unused}");
+        assert!(unused.contains("1 answer is not used yet: its agent uses it when the session goes on."), "{unused}");
         let outcome = house.run(uses).await;
         assert!(outcome.ok && outcome.data.get("approvalId").is_none(), "{outcome:?}");
         house.rows().await;
@@ -77,6 +78,7 @@ async fn a_call_that_was_asked_about_leads_to_its_ask_and_says_who_answered() {
         for (path, count) in [(page.clone(), 4), (format!("{page}/replay?step=99"), 2)] {
             let used = browser.get(&path).await.body;
             assert_eq!(used.matches(&format!("{link}allow, by local<")).count(), count, "{path}: {used}");
+            assert!(!used.contains("not used yet"), "{path}: {used}");
         }
         let call = browser.get(&format!("/projects/p0/audit/calls/{}", ids[0])).await.body;
         assert!(call.contains(&format!("href=\"/asks/p0/{ask}\">{ask}</a>")), "{call}");

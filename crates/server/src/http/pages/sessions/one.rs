@@ -45,6 +45,8 @@ struct SessionPage<'a> {
     earlier: Option<String>,
     /// Whether this is the newest page.
     is_newest: bool,
+    /// Answers that no call of it has used.
+    unused: usize,
     /// What it has asked and nobody has answered.
     waits: Vec<Wait>,
     can: Can,
@@ -210,6 +212,11 @@ async fn shown(
     };
     let asks = project.gate.queue().asks().open_of_session(project.id, id, ASKS_MAX).await?;
     let state = super::state_of(membership, &row, &asks).await?;
+    // An agent at work uses them by itself.
+    let unused = match row.running {
+        true => 0,
+        false => project.gate.queue().asks().answered_of_session(project.id, id, ASKS_MAX).await?.len(),
+    };
     let waits: Vec<Wait> = asks
         .into_iter()
         .map(|ask| Wait {
@@ -239,6 +246,7 @@ async fn shown(
             place: Place { live: told::SESSIONS_AND_ASKS, ..membership.place(visitor, PART) },
             title: headline(membership, &row.title),
             state,
+            unused,
             id: name(&row.id),
             facts: facts(visitor, membership, &row, &opening.unwrap_or_default()),
             items,
