@@ -11,6 +11,7 @@ use toolhost_store::StepRow;
 
 use super::asked::{Asked, ask_of, asks_of};
 use super::steps::{ask_of_wait, calls_of, kind_of, number, text};
+use crate::http::pages::deeds::deed;
 use crate::http::pages::split::Split;
 use crate::http::pages::text::{Shown, When, count, dollars, duration, encoded, name};
 use crate::http::pages::visitor::{Membership, Visitor};
@@ -227,13 +228,9 @@ pub(in super::super) fn ended_call(registry: &Registry, call: &Value) -> String 
     format!("{}: {}", told_call(registry, text(call, "tool"), &Value::Null), call_sentence(call))
 }
 
-/// What a call does, as people say it. `arguments`: as the journal keeps them.
+/// What a call does, as the audit says it. `arguments`: as the journal keeps them.
 fn told_call(registry: &Registry, tool: &str, arguments: &Value) -> String {
-    match registry.told_call(tool, arguments.get("json").unwrap_or(&Value::Null)) {
-        Some((title, on)) if on.is_empty() => title,
-        Some((title, on)) => format!("{title}: {on}"),
-        None => name(tool),
-    }
+    name(&deed(registry, tool, arguments.get("json").unwrap_or(&Value::Null)))
 }
 
 fn turn_sentence(turn: &Value) -> String {
