@@ -12,7 +12,7 @@ const ASKING: &str = "[approvals]\nclient = true\n[[profiles.developer.rules]]\n
 /// What may stay of a burst: half of what an idle host may have.
 const KEPT_KIB_MAX: u64 = 12 * 1024;
 /// What a client may cost that reads nothing: requests (32 MiB), answers (16 MiB) and what is kept of output (8 MiB) together, and about
-/// a mebibyte of a debug build for each of the threads that its 64 calls at once may start.
+/// a mebibyte in a debug build for each of the 40 threads that 64 commands at once have been seen to start.
 const COST_KIB_MAX: u64 = 96 * 1024;
 
 fn asking(workspace: &TempWorkspace) -> Program {

@@ -10,9 +10,8 @@ const STEPS_MAX: i64 = 100;
 const BODY_BYTES_MAX: i64 = 16 * 1024;
 
 impl Sessions {
-    /// Steps, each with its session, of the sessions last worked in whose text may have a word: goals, messages and replies among its last ones, the newest
-    /// first. The word is
-    /// looked for in the whole step, so whoever asks looks again at what was said.
+    /// Steps that may have a word, each with its session, the newest first: goals, messages and replies among the last steps of the
+    /// sessions last worked in. The database compares whole steps, also fields that nobody has said: the caller checks the text.
     ///
     /// # Errors
     /// The database does not answer.

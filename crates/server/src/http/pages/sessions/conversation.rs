@@ -46,7 +46,7 @@ pub(super) struct Item {
     pub(super) asked: Shown,
     /// The ask that a call was held by.
     pub(super) ask: Option<Asked>,
-    /// Calls of a turn that are not among the steps of this page, and what is said of them.
+    /// Calls of a turn whose end is not on this page, and the words that stand above them.
     pub(super) calls: Vec<Unended>,
     pub(super) calls_said: &'static str,
     /// Where the audit has the call.
