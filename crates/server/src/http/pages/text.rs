@@ -136,7 +136,12 @@ impl<'a> TextPage<'a> {
 
 /// A message of several lines, in one: the first says what the others are about.
 pub(super) fn in_one_line(message: &str) -> String {
-    visible_line(&message.trim_end().replace(":\n", ": ").replace('\n', "; "))
+    visible_line(&joined(message))
+}
+
+/// The lines of a message behind one another.
+pub(super) fn joined(message: &str) -> String {
+    message.trim_end().replace(":\n", ": ").replace('\n', "; ")
 }
 
 /// A title or a name, in one line.

@@ -20,7 +20,7 @@ use super::super::failure::for_people;
 use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
 use super::super::split::{SPLIT, Split};
-use super::super::text::When;
+use super::super::text::{When, joined};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see_done};
 use super::changes::{became, change_path, status_words};
@@ -526,7 +526,7 @@ impl FoundRow {
         };
         Self {
             at: membership.masked_line(&format!("{}: {at}{line}{column}{brings}", found.stage.as_str())),
-            message: membership.masked_line(&found.message.replace(":\n", ": ").replace('\n', "; ")),
+            message: membership.masked_line(&joined(&found.message)),
             hint: membership.masked_line(&hint),
         }
     }
