@@ -17,7 +17,7 @@ use self::bare::Bare;
 use self::keys::{KeySearch, NUMBERED, key_lines, lines_before};
 use self::shapes::{
     ASSIGNED, AUTHORIZATION, BASIC, BEFORE, BEHIND, KEY_BEGINS, KEY_ENDS, LONG_NAMED, NAMED, NAMES, PASSWORD, SHAPES,
-    WITH_DIGITS, is_measured, is_named, is_password, is_random, names_password,
+    SHORT_NAMED, WITH_DIGITS, is_measured, is_named, is_no_name, is_password, is_random, names_password,
 };
 use crate::outcome::REDACTED;
 use aho_corasick::{AhoCorasick, MatchKind, packed};
@@ -70,6 +70,8 @@ struct Shapes {
     /// The second group is a secret if it is random.
     long_named: Regex,
     password: Regex,
+    /// The second group is a secret if it is no name.
+    short_named: Regex,
     key_begins: Regex,
     key_ends: Regex,
     numbered: Regex,
@@ -192,6 +194,12 @@ impl Redactor {
                     found.push(value.range());
                 }
             }
+            for beside in shapes.short_named.captures_iter(text) {
+                let (Some(name), Some(value)) = (beside.get(1), beside.get(2)) else { continue };
+                if is_named(name.as_str()) && is_no_name(value.as_str(), &text[value.end()..]) {
+                    found.push(value.range());
+                }
+            }
             let mut search = KeySearch::new(&shapes.numbered, text);
             let begins: Vec<Range<usize>> = shapes.key_begins.find_iter(text).map(|begin| begin.range()).collect();
             let (mut begun, mut last) = (begins.iter().map(|begin| begin.start).peekable(), 0);
@@ -287,6 +295,7 @@ impl Redactor {
                 authorization: compiled(AUTHORIZATION),
                 long_named: compiled(LONG_NAMED),
                 password: compiled(PASSWORD),
+                short_named: compiled(SHORT_NAMED),
                 key_begins: compiled(KEY_BEGINS),
                 key_ends: compiled(KEY_ENDS),
                 numbered: compiled(NUMBERED),
@@ -319,7 +328,7 @@ impl Redactor {
                     match field {
                         Value::String(text)
                             if self.names.is_in(key)
-                                && ((is_named(key) && is_random(text))
+                                && ((is_named(key) && (is_random(text) || is_no_name(text, "")))
                                     || (names_password(key) && is_password(text, ""))) =>
                         {
                             REDACTED.clone_into(text);

@@ -158,8 +158,11 @@ pub(super) const BEHIND: &[(&str, &str)] = &[
     // `.pgpass`: host, port, database, user and password.
     (":5432:", r"(:5432:[^\s:]+:[^\s:]+:)[^\s:]{6,}"),
     ("*:*:", r"(\*:\*:[^\s:]+:)[^\s:*]{6,}"),
+    // A password on the command line of MySQL or MariaDB.
+    ("mysql", r#"(mysql[a-z]*\s(?:[^\n;|&]*?\s)?-p)[^\s"'$]{6,}"#),
+    ("mariadb", r#"(mariadb[a-z-]*\s(?:[^\n;|&]*?\s)?-p)[^\s"'$]{6,}"#),
     // A name and a password on the command line of curl.
-    ("curl", r#"(curl[^\n]{0,200}?\s(?:-u|--user)[ =]?["']?[^\s"':$]+:)[^\s"'$]{6,}"#),
+    ("curl", r#"(curl[^\n]*?\s(?:-u|--user)[ =]?["']?[^\s"':$]+:)[^\s"'$]{6,}"#),
 ];
 
 /// Shapes that words with hyphens have, too, such as names of classes: what issuers make has digits. The first group is kept.
@@ -279,6 +282,21 @@ pub(super) const NAMES: &[&str] = &[
     "密碼",
     "パスワード",
     "비밀번호",
+    "eslo",
+    "arola",
+    "senord",
+    "assord",
+    "ifre",
+    "elsz",
+    "alasana",
+    "dgangskode",
+    "asło",
+    "كلمة",
+    "api key",
+    "API key",
+    "Api key",
+    "API Key",
+    "ccess key",
     "PASSPHRASE",
     "Passphrase",
     "passphrase",
@@ -294,13 +312,33 @@ pub(super) const NAMES: &[&str] = &[
 /// reported and not taken out.
 pub(super) const NAMED: &str = r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|token)[a-z0-9_-]*["'`]?\s*[:=]\s*["'`]?)([^\s"'`$(){}<>\[\],;]{8,})"#;
 
+/// What leads from a name to its value: whose it is, and then a sign or a word. `password for bob: x`, `password → x`, `password is x`.
+macro_rules! leads_to {
+    () => {
+        concat!(
+            r#"(?:\\*["'`]|&#3[49];|\*{1,2}|</?[a-z]{1,6}>)?(?:\s+(?:for|of|für|pour|para)\s+(?:the\s+)?[a-z0-9_.@-]+)?"#,
+            r#"(?:\s*(?:=>|:=|->|[:=：|→]|%3d)\s*|\s+(?:is|was|ist|war|est|es|é):?\s+|\s+[-–—]\s+)"#,
+            r#"(?:\\*["'`]|&#3[49];|\*{1,2}\s?|</?[a-z]{1,6}>\s?){0,2}"#,
+        )
+    };
+}
+
 /// A password beside its name, however short, also in HTML, where quotes are references (`&#34;`). The first group is kept, and the second is a secret if it [may be one](is_password).
 pub(super) const PASSWORD: &str = concat!(
-    r#"(?i)((?:pass(?:word|wd|phrase|wort)|\bpass|\bpwd|kennwort|mot de passe|contrase[nñ]a|senha|wachtwoord|парол[ья]|密码|密碼|パスワード|비밀번호)"#,
-    r#"(?:\\*["'`]|&#3[49];|\*{1,2})?(?:\s*(?:=>|:=|[:=：|])\s*|\s+(?:is|was|ist|war|est|es|é):?\s+)(?:\\*["'`]|&#3[49];|\*{1,2}\s?){0,2}"#,
+    r#"(?i)((?:pass(?:word|wd|phrase|wort)|\bpass|\bpwd|kennwort|mot de passe|contrase[nñ]a|senha|wachtwoord|парол[ья]|密码|密碼|パスワード|비밀번호"#,
+    r#"|heslo|\bparola|lösenord|passord|şifre|jelszó|salasana|adgangskode|hasło|كلمة المرور|كلمة السر)"#,
+    leads_to!(),
     // An option of a command.
     r#"|--pass(?:word|wd|phrase)\s+["']?)"#,
     r#"([a-z0-9!@#$%^&*?+~_.-]{6,64})"#,
+);
+
+/// A value beside a name that tells of a secret, where the value is short. The first group is kept, and the second is a secret
+/// if it is [no name](is_no_name).
+pub(super) const SHORT_NAMED: &str = concat!(
+    r#"(?i)([a-z0-9_.-]*(?:secret|api[ _-]?key|access[ _-]?key|token|credential)[a-z0-9_-]*"#,
+    leads_to!(),
+    r#")([a-z0-9!@#$%^&*?+~_./-]{6,})"#,
 );
 /// How names of methods and encodings begin, which stand where a password could.
 const METHODS: &[&str] = &["sha", "md5", "argon", "bcrypt", "scrypt", "pbkdf", "base", "utf", "aes", "rsa", "hs", "rs"];
@@ -318,6 +356,33 @@ pub(super) fn is_password(value: &str, behind: &str) -> bool {
         METHODS.iter().any(|method| word.starts_with(method)) && word.bytes().all(|b| b.is_ascii_alphanumeric());
     value.bytes().any(|byte| byte.is_ascii_digit()) && !is_method && !behind.starts_with(['(', '[', '{'])
 }
+
+/// Whether the value beside the name of a secret is one, and not the name of something: a word of it has letters and digits that take
+/// turns, or letters and as many digits as no version has. In `secret-of-2026` and `TokenV2` none has.
+pub(super) fn is_no_name(value: &str, behind: &str) -> bool {
+    let is_letter = |byte: &u8| byte.is_ascii_alphabetic();
+    let is_mixed = |word: &str| {
+        let bytes = word.as_bytes();
+        let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
+        let goes_on = bytes.windows(2).any(|pair| pair[0].is_ascii_digit() && is_letter(&pair[1]));
+        let is_version = bytes.windows(2).any(|pair| matches!(pair[0], b'v' | b'V') && pair[1].is_ascii_digit());
+        bytes.iter().any(is_letter) && (digits >= DIGITS_OF_SECRET_MIN || (digits > 0 && goes_on && !is_version))
+    };
+    let ends_as_file =
+        value.rsplit_once('.').is_some_and(|(_, end)| end.len() <= 4 && end.bytes().all(|b| is_letter(&b)));
+    let is_place =
+        value.starts_with(['/', '.', '~']) || (value.contains('/') && value.len() < PATHLIKE_SECRET_CHARS_MIN);
+    is_password(value, behind)
+        && !ends_as_file
+        && !is_place
+        && !value.to_ascii_lowercase().starts_with("0x")
+        && value.split(['-', '_', '.', '/']).any(is_mixed)
+}
+
+/// A version or a number of a name has fewer.
+const DIGITS_OF_SECRET_MIN: usize = 3;
+/// Shorter values with a `/` are places of files.
+const PATHLIKE_SECRET_CHARS_MIN: usize = 32;
 
 /// Whether what a name of a password leads to is a time or a count: test runners write `pass: 12.345s`.
 pub(super) fn is_measured(name: &str, value: &str) -> bool {

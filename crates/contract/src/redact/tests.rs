@@ -47,6 +47,15 @@ fn a_short_password_beside_its_name_is_a_secret() {
         ("la contraseña es: ", "sol2024", ""),
         ("senha = ", "verao2024", ""),
         ("密码：", "xiatian2024", ""),
+        ("heslo: ", "Leto2024x", ""),
+        ("Lösenord: ", "sommar24x", ""),
+        ("şifre: ", "yaz2024", ""),
+        ("كلمة المرور: ", "sayf2024", ""),
+        ("the password for bob@h: ", "hunter2", ""),
+        ("password - ", "hunter2", ""),
+        ("password → ", "hunter2", ""),
+        ("<b>password</b>: ", "hunter2", ""),
+        ("mysql -u root -p", "hunter2", " db"),
     ] {
         // A full stop may belong to a password or end the sentence.
         let after_kept = if after == "." { "" } else { after };
@@ -68,6 +77,41 @@ fn a_short_password_beside_its_name_is_a_secret() {
     ] {
         check(text, text);
     }
+}
+
+#[test]
+fn a_short_value_beside_the_name_of_a_secret_is_one_and_a_name_is_none() {
+    for (before, secret, after) in [
+        ("client_secret: ", "Zx9Kilo7", ""),
+        ("client_secret='", "q7w8e9r0", "'"),
+        ("\"access_token\": \"", "a1b2c3d4", "\","),
+        ("the secret is ", "Kilo77Mike", " now"),
+        ("api-key: ", "abc123def", ""),
+        ("api key = ", "abc123def", ""),
+        ("the API key for bob: ", "abc12345", ""),
+        ("set aws_secret_access_key=", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", " here"),
+    ] {
+        check(&format!("{before}{secret}{after}"), &format!("{before}[redacted]{after}"));
+    }
+    for text in [
+        "secret: my-secret-of-2026",
+        "token = TokenV2Impl",
+        "token: next_token2",
+        "secret = secrets2[0]",
+        "token = sha256sum",
+        "secret: k8s/secrets.yaml",
+        "token: 0x1f2b3c4d",
+        "nextToken: a1b2c3d4",
+        "tokens: 123456",
+        "secretName: db1abc2x",
+        "the token was refused at 12:34:56",
+    ] {
+        check(text, text);
+    }
+    let mut data = serde_json::json!({"client_secret": "Zx9Kilo7", "secretName": "db1abc2x", "token": "the first one"});
+    Redactor::default().redact_json(&mut data);
+    let is = serde_json::json!({"client_secret": REDACTED, "secretName": "db1abc2x", "token": "the first one"});
+    assert_eq!(data, is);
 }
 
 #[test]
