@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolhost_contract::Facts;
+use toolhost_contract::workspace::WsPath;
+use toolhost_contract::{ErrorKind, Facts, ToolError, visible_line};
 
 /// Which arguments of a tool are more to a rule than text, as the tool's facts say it. An ask keeps them, so that it can be
 /// answered where its tool is not at hand.
@@ -48,6 +49,24 @@ impl ArgumentKinds {
 
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.paths.iter().map(String::as_str)
+    }
+
+    /// Whether each path stays in the workspace as it is written. Where links lead, the tool says itself.
+    ///
+    /// # Errors
+    /// What is wrong with the first that does not.
+    pub(crate) fn check_paths(&self, arguments: &Value) -> Result<(), ToolError> {
+        for name in self.paths() {
+            let one_or_several =
+                arguments.get(name).map(|value| value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice));
+            for path in one_or_several.unwrap_or_default().iter().filter_map(Value::as_str) {
+                WsPath::parse(path).map_err(|error| {
+                    let message = format!("`{}` cannot be a path in the workspace: {error}", visible_line(name));
+                    ToolError::new(ErrorKind::Validation, message)
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// The arguments that a person must have seen to know what runs.

@@ -209,7 +209,7 @@ impl Profile {
     /// Whether the gate would let a call through, but for a person's yes.
     ///
     /// # Errors
-    /// The tool does not take the arguments, or a rule denies them.
+    /// The tool does not take the arguments, a path leads out of the workspace as it is written, or a rule denies them.
     pub async fn check_denied(
         &self,
         tool: &Registered,
@@ -217,6 +217,7 @@ impl Profile {
         workspace: Option<&dyn Executor>,
     ) -> std::result::Result<(), ToolError> {
         let (arguments, _) = tool.fitted(tool.given(&arguments, None), names_of_root(workspace))?;
+        tool.kinds.check_paths(&arguments)?;
         self.explain_fitted(tool, arguments, workspace).await.verdict.check_denied(&tool.info.name)
     }
 

@@ -166,11 +166,18 @@ async fn a_rule_shows_what_it_would_have_allowed_before_it_is_made() {
     assert!(page.body.contains("What would it have allowed in the last week?"), "{}", page.body);
     rig.houses[0].rows().await;
     let page = local.get(&format!("/asks/p0/{id}?part=1&past=week")).await;
-    assert!(page.body.contains("In the last week: 1 of 1 calls of file.write"), "{}", page.body);
+    assert!(page.body.contains("In the last week there was no other call of file.write"), "{}", page.body);
+    // The same call, asked about once more after it was denied.
+    let path = format!("/asks/p0/{id}");
+    let digest = crate::pages::digest(&local.get(&path).await);
+    let denied = form(&[("decision", "deny"), ("digest", &digest), ("text", "no")]);
+    assert_eq!(local.post(&path, &denied).await.status, 303);
+    rig.call(&token, "file.write", write("same.txt")).await;
+    let id = ask(&rig, &token, "file.write", write("same.txt")).await;
     ask(&rig, &token, "file.write", write("third.txt")).await;
     rig.houses[0].rows().await;
     let page = local.get(&format!("/asks/p0/{id}?part=1&past=week")).await;
-    assert!(page.body.contains("In the last week: 1 of 2 calls"), "{}", page.body);
+    assert!(page.body.contains("In the last week: 2 of 3 other calls"), "{}", page.body);
     assert!(page.body.contains("same.txt") && !page.body.contains("third.txt"), "{}", page.body);
 }
 

@@ -37,7 +37,7 @@ async fn asks_are_allowed_and_denied_by_keyboard_alone() {
     page.until("document.activeElement.value === 'allow'").await;
     assert!(page.has("button[value=allow]").await, "one key allows nothing");
     page.keys(keys::ENTER).await;
-    page.until_says("local said: allow").await;
+    page.until_says("local allowed it").await;
     assert_eq!(answer_of(&rig, &first).await["say"], "allow");
 
     page.keys("n").await;
@@ -47,7 +47,7 @@ async fn asks_are_allowed_and_denied_by_keyboard_alone() {
     page.keys("a jackdaw").await;
     page.keys(keys::TAB).await;
     page.keys(keys::ENTER).await;
-    page.until_says("local said: deny").await;
+    page.until_says("local denied it").await;
     let denied = answer_of(&rig, &second).await;
     assert_eq!(
         (&denied["say"], &denied["comment"]),
@@ -71,7 +71,7 @@ async fn a_text_is_reviewed_with_feedback_and_with_an_edit_by_keyboard_alone() {
     page.keys("say why").await;
     page.keys(keys::TAB).await;
     page.keys(keys::ENTER).await;
-    page.until_says("local said: feedback").await;
+    page.until_says("local gave feedback").await;
     assert_eq!(answer_of(&rig, &first).await, json!({ "say": "feedback", "text": "say why" }));
 
     page.keys("i").await;
@@ -85,7 +85,7 @@ async fn a_text_is_reviewed_with_feedback_and_with_an_edit_by_keyboard_alone() {
     page.keys("# Better").await;
     page.keys(keys::TAB).await;
     page.keys(keys::ENTER).await;
-    page.until_says("local said: edit").await;
+    page.until_says("local sent another text").await;
     assert_eq!(answer_of(&rig, &second).await, json!({ "say": "edit", "text": "# Better" }));
 }
 

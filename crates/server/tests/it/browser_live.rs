@@ -92,7 +92,7 @@ async fn an_ask_appears_in_an_open_inbox_and_leaves_it_when_another_answers() {
     first.until_says("1 new approval").await;
     assert_eq!(first.title().await, "(1) Inbox · Toolhost");
     denies(&rig, &eva, &id).await;
-    first.until_says(&format!("{id}: deny, by eva")).await;
+    first.until_says(&format!("{id}: eva denied it")).await;
     first.until("!document.querySelector('[data-ask]')").await;
     assert_eq!(first.title().await, "Inbox · Toolhost");
     assert_eq!(first.run("return window.same").await, true, "the page was never loaded anew");
@@ -113,15 +113,15 @@ async fn what_one_browser_decides_leaves_the_other_and_its_stale_form_is_refused
     second.open(&url(&rig, &page)).await;
     second.type_into("#text", "never").await;
     second.click("button[value=deny]").await;
-    second.until_says("eva said: deny").await;
-    first.until_says("eva said: deny").await;
+    second.until_says("eva denied it").await;
+    first.until_says("eva denied it").await;
     let said = first.run("return document.querySelector('#said').textContent").await;
     assert!(said.as_str().unwrap().contains("eva said"), "{said}");
     assert_eq!(first.run("return document.querySelector('#text').value").await, "half a rea", "what was typed stays");
     first.click("button[value=deny]").await;
     first.until_says("What you have written").await;
     let text = first.text().await;
-    assert!(text.contains("half a rea") && text.contains("eva said: deny"), "{text}");
+    assert!(text.contains("half a rea") && text.contains("eva denied it"), "{text}");
     assert!(!first.has("button[value=deny]").await);
 }
 

@@ -298,12 +298,12 @@ async fn a_person_sees_the_whole_effect_and_allows_it() {
     assert_eq!(done.json()["data"]["status"], "finished", "{done:?}");
     assert!(rig.houses[0].workspace.root().join("asked.txt").exists());
     let page = browser.get(&path).await;
-    assert!(page.body.contains("local said: allow. The call has succeeded."), "{}", page.body);
+    assert!(page.body.contains("local allowed it. The call has succeeded."), "{}", page.body);
     let did = page.body.split("href=\"").find(|rest| rest.contains(">What the call did<")).unwrap().split('"').next();
     assert_eq!(browser.get(did.unwrap()).await.status, 200);
     assert!(!page.body.contains("name=\"decision\""), "it can be answered no more: {}", page.body);
     let inbox = browser.get("/").await;
-    assert!(inbox.body.contains("Nobody waits for you.") && inbox.body.contains("allow, by local"), "{}", inbox.body);
+    assert!(inbox.body.contains("Nobody waits for you.") && inbox.body.contains("local allowed it"), "{}", inbox.body);
     let rows = rig.houses[0].rows().await;
     let decided = rows.iter().find(|row| row["event"] == "decision").unwrap();
     assert_eq!(decided["decision"]["place"], "workbench", "{decided}");
@@ -319,7 +319,7 @@ async fn what_was_denied_or_only_asked_did_nothing_and_is_not_said_to_have() {
     assert_eq!(browser.post(&path, &deny).await.status, 303);
     rig.call(&token, "approval.wait", json!({ "approvalId": ask })).await;
     let page = browser.get(&path).await.body;
-    assert!(page.contains("local said: deny. The call was not made."), "{page}");
+    assert!(page.contains("local denied it. The call was not made."), "{page}");
     assert!(page.contains(">In the audit</a>") && !page.contains("What the call did"), "{page}");
     let question = rig.call(&token, "human.ask", json!({ "question": "Which color?" })).await.json();
     let asked = question["data"]["approvalId"].as_str().unwrap();
@@ -334,10 +334,10 @@ async fn what_was_denied_or_only_asked_did_nothing_and_is_not_said_to_have() {
     let answer = form(&[("decision", "answer"), ("text", "blue"), ("digest", &digest(&page))]);
     assert_eq!(browser.post(&path, &answer).await.status, 303);
     let unheard = browser.get(&path).await.body;
-    assert!(unheard.contains("local said: an answer. The agent has not heard it yet."), "{unheard}");
+    assert!(unheard.contains("local answered. The agent has not heard it yet."), "{unheard}");
     rig.call(&token, "approval.wait", json!({ "approvalId": asked })).await;
     let heard = browser.get(&path).await.body;
-    assert!(heard.contains("local said: an answer. The agent has heard it."), "{heard}");
+    assert!(heard.contains("local answered. The agent has heard it."), "{heard}");
     // What the tools refuse is told in one line.
     rig.call(&token, "file.write", json!({ "path": 3, "other": 1 })).await;
     rig.houses[0].rows().await;
@@ -411,9 +411,9 @@ async fn an_answer_that_no_call_used_is_told_as_one_and_not_as_silence() {
     rig.advance(4 * 3_600_000);
     let browser = Browser::signed_in(&rig, USER_NAME).await;
     let page = browser.get(&path).await.body;
-    assert!(page.contains("local said: allow. The answer expired before a call used it."), "{page}");
+    assert!(page.contains("local allowed it. The answer expired before a call used it."), "{page}");
     let inbox = browser.get("/").await.body;
-    assert!(inbox.contains("allow, by local; expired before it was used"), "{inbox}");
+    assert!(inbox.contains("local allowed it; expired before it was used"), "{inbox}");
     let page = browser.get(&format!("/asks/p0/{silent}")).await.body;
     assert!(page.contains("Expired: nobody answered in time."), "{page}");
     let late = rig.call(&rig.token(&["call"]).await, "approval.wait", json!({ "approvalId": unused })).await.body;
@@ -486,7 +486,7 @@ async fn a_no_needs_a_reason_and_what_was_typed_is_kept() {
     assert_eq!(browser.post(&path, &denied).await.status, 303);
     let late = browser.post(&path, &form(&[("decision", "allow"), ("digest", &digest)])).await;
     assert_eq!(late.status, 409, "{late:?}");
-    assert!(late.body.contains("local said: deny.") && late.body.contains("not now"), "{}", late.body);
+    assert!(late.body.contains("local denied it.") && late.body.contains("not now"), "{}", late.body);
     let done = rig.call(&token, "approval.wait", json!({ "approvalId": ask })).await;
     assert!(done.body.contains("not now"), "{done:?}");
     assert!(!rig.houses[0].workspace.root().join("asked.txt").exists());
@@ -498,7 +498,12 @@ async fn a_call_is_allowed_with_other_arguments_or_by_a_rule_for_a_while() {
     let browser = Browser::signed_in(&rig, USER_NAME).await;
     let path = format!("/asks/p0/{ask}");
     let digest_of = digest(&browser.get(&path).await);
-    for wrong in [r#"{"path": "edited.txt", "content": "y", "more": 1}"#, r#"{"path": 7}"#, "{"] {
+    for wrong in [
+        r#"{"path": "edited.txt", "content": "y", "more": 1}"#,
+        r#"{"path": 7}"#,
+        "{",
+        r#"{"path": "../x", "content": "y"}"#,
+    ] {
         let edit = form(&[("decision", "edit"), ("digest", &digest_of), ("arguments", wrong)]);
         let refused = browser.post(&path, &edit).await;
         assert!(matches!(refused.status, 400 | 403), "{wrong}: {refused:?}");
@@ -535,6 +540,47 @@ async fn an_edit_that_is_refused_is_shown_again() {
     assert_eq!(refused.status, 400, "{refused:?}");
     assert!(refused.body.contains("<details open><summary>Allow it with other arguments"), "{}", refused.body);
     assert!(refused.body.contains(": mine</textarea>"), "{}", refused.body);
+}
+
+#[tokio::test]
+async fn the_texts_of_a_call_are_edited_without_json() {
+    let (rig, token, ask) = asked(json!({ "path": "asked.txt", "content": "one\ntwo\n" })).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let path = format!("/asks/p0/{ask}");
+    let page = browser.get(&path).await;
+    assert!(page.body.contains("name=\"text:path\" rows=\"1\""), "{}", page.body);
+    let digest = digest(&page);
+    let arguments = r#"{"path": "asked.txt", "content": "one\ntwo\n"}"#;
+    let edit = |path: &str, content: &str| {
+        let texts = [("texts", "on"), ("text:path", path), ("text:content", content)];
+        form(&[&[("decision", "edit"), ("digest", &digest), ("arguments", arguments)][..], &texts].concat())
+    };
+    let refused = browser.post(&path, &edit("", "mine")).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(
+        refused.body.contains("name=\"text:content\" rows=\"1\" spellcheck=\"false\">\nmine</textarea>"),
+        "{}",
+        refused.body
+    );
+    assert_eq!(browser.post(&path, &edit("edited.txt", "one\r\ntwo\r\n")).await.status, 303);
+    rig.call(&token, "approval.wait", json!({ "approvalId": ask })).await;
+    let root = rig.houses[0].workspace.root();
+    let written = std::fs::read_to_string(root.join("edited.txt")).unwrap();
+    assert_eq!(written, "one\ntwo\n", "a browser sends line ends of its own");
+}
+
+#[tokio::test]
+async fn looking_at_what_a_rule_would_have_allowed_keeps_what_was_typed() {
+    let (rig, _, ask) = asked(json!({ "path": "asked.txt", "content": "x" })).await;
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let path = format!("/asks/p0/{ask}");
+    let digest = digest(&browser.get(&path).await);
+    let look = form(&[("look", "week"), ("digest", &digest), ("text", "not so"), ("hours", "48"), ("part", "1")]);
+    let looked = browser.post(&path, &look).await;
+    assert_eq!(looked.status, 200, "{looked:?}");
+    assert!(looked.body.contains("In the last week there was no other call of file.write"), "{}", looked.body);
+    assert!(looked.body.contains("not so</textarea>") && looked.body.contains("value=\"48\""), "{}", looked.body);
+    assert!(looked.body.contains("value=\"allow\""), "nothing is decided: {}", looked.body);
 }
 
 #[tokio::test]
@@ -649,7 +695,10 @@ async fn a_secret_in_a_question_is_shown_to_those_who_answer_alone() {
         assert!(shown.contains("Use [redacted]?") && !shown.contains(secret), "{page}: {shown}");
         assert!(page == path || !owner.get(page).await.body.contains(secret), "{page}");
     }
+    let viewed = viewer.get(&path).await.body;
+    assert!(viewed.contains("is masked here") && !viewed.contains("What stands there is at the end."), "{viewed}");
     let whole = owner.get(&path).await.body;
+    assert!(whole.contains("What stands there is at the end."), "{whole}");
     assert!(whole.contains("<h1>Use [redacted]?</h1>") && whole.contains(secret), "{whole}");
 }
 

@@ -8,7 +8,7 @@ use toolhost_testkit::engines::engines;
 
 use crate::pages::{Browser, form};
 use crate::rig::{Rig, asking_nobody, house};
-use crate::session_pages::{ID, borrowed, session, turn};
+use crate::session_pages::{ID, borrowed, session, turn, working_with};
 
 #[tokio::test]
 async fn what_a_session_waits_for_is_named_with_its_ask() {
@@ -69,7 +69,7 @@ async fn a_call_that_was_asked_about_leads_to_its_ask_and_says_who_answered() {
         let answered = browser.post(&format!("/asks/p0/{ask}"), &answer).await;
         assert_eq!(answered.status, 303, "{answered:?}");
         let unused = browser.get(&page).await.body;
-        assert!(unused.contains(&format!("{link}allow, by local; not used yet")), "{unused}");
+        assert!(unused.contains(&format!("{link}local allowed it; not used yet")), "{unused}");
         assert!(unused.contains("1 answer is not used yet: its agent uses it when the session goes on."), "{unused}");
         let outcome = house.run(uses).await;
         assert!(outcome.ok && outcome.data.get("approvalId").is_none(), "{outcome:?}");
@@ -77,7 +77,7 @@ async fn a_call_that_was_asked_about_leads_to_its_ask_and_says_who_answered() {
         // The replay shows the last few steps.
         for (path, count) in [(page.clone(), 4), (format!("{page}/replay?step=99"), 2)] {
             let used = browser.get(&path).await.body;
-            assert_eq!(used.matches(&format!("{link}allow, by local<")).count(), count, "{path}: {used}");
+            assert_eq!(used.matches(&format!("{link}local allowed it<")).count(), count, "{path}: {used}");
             assert!(!used.contains("not used yet"), "{path}: {used}");
         }
         let call = browser.get(&format!("/projects/p0/audit/calls/{}", ids[0])).await.body;
@@ -87,6 +87,31 @@ async fn a_call_that_was_asked_about_leads_to_its_ask_and_says_who_answered() {
         let done = browser.get(&format!("/projects/p0/audit/calls/{}", ids[1])).await.body;
         assert!(done.contains("/files/undo/"), "{done}");
     }
+}
+
+#[tokio::test]
+async fn an_answered_ask_of_a_paused_session_has_a_button_that_lets_it_go_on() {
+    let policy = "[[rules]]\ntool = \"file.write\"\ndecide = \"ask\"\n";
+    let (rig, told) = working_with(asking_nobody(house()).project_policy(policy)).await;
+    session(&rig, ID, "goal", &[], SessionState::Paused).await;
+    let mut call = rig.houses[0].request("file.write", json!({ "path": "asked.txt", "content": "x" }));
+    call.scope.session_id = Some(ID.to_owned());
+    let waits = rig.houses[0].run(call).await;
+    let path = format!("/asks/p0/{}", waits.data["approvalId"].as_str().unwrap());
+    let browser = Browser::signed_in(&rig, "local").await;
+    let session = format!("/projects/p0/sessions/{ID}");
+    let goes_on = "<button name=\"do\" value=\"resume\">Let the agent go on";
+    let open = browser.get(&path).await;
+    assert!(open.body.contains("which is paused") && !open.body.contains(goes_on), "{}", open.body);
+    let answer = [("decision", "allow"), ("digest", &crate::pages::digest(&open)), ("part", "1")];
+    assert_eq!(browser.post(&path, &form(&answer)).await.status, 303);
+    let answered = browser.get(&path).await.body;
+    assert!(answered.contains(goes_on), "{answered}");
+    assert_eq!(browser.post(&session, &form(&[("do", "resume")])).await.status, 303);
+    assert_eq!(told.said().len(), 1);
+    let inbox = browser.get("/").await.body;
+    let start = "Nobody waits for you. <a href=\"/projects/p0/sessions/new\">Start a session</a>";
+    assert!(inbox.contains(start), "{inbox}");
 }
 
 #[tokio::test]

@@ -13,8 +13,8 @@ use toolhost_server::http::{
     NewRun, PackageFindings, Replaces, SessionInfo, Stop, TokenMade, TokenWish, WebhookWork, WholePackage, Work,
 };
 use toolhost_store::{NewSession, Quota, Role, SessionState, Sessions};
-use toolhost_testkit::USER;
 use toolhost_testkit::engines::engines;
+use toolhost_testkit::{HouseBuilder, USER};
 
 use crate::pages::{Browser, form};
 use crate::rig::{Rig, asking_nobody, house};
@@ -355,13 +355,17 @@ async fn sessions_of_a_project_of_others_are_not_there() {
 }
 
 /// What a project was told to do, over the real store.
-struct Told {
+pub(crate) struct Told {
     sessions: Sessions,
     project: i64,
     said: Mutex<Vec<String>>,
 }
 
 impl Told {
+    pub(crate) fn said(&self) -> Vec<String> {
+        self.said.lock().unwrap().clone()
+    }
+
     async fn info(&self, id: &str, said: String) -> Result<SessionInfo, ToolError> {
         self.said.lock().unwrap().push(said);
         Ok(self.sessions.get(self.project, id).await?.into())
@@ -497,9 +501,14 @@ impl Work for Told {
 
 /// A server whose project does work, and what it was told.
 async fn working() -> (Rig, Arc<Told>) {
+    working_with(house()).await
+}
+
+/// The same over a house of one's own.
+pub(crate) async fn working_with(house: HouseBuilder) -> (Rig, Arc<Told>) {
     let told: Arc<Mutex<Option<Arc<Told>>>> = Arc::default();
     let made = Arc::clone(&told);
-    let rig = Rig::start_working(vec![house()], move |house| {
+    let rig = Rig::start_working(vec![house], move |house| {
         let (sessions, project) = (house.store.sessions().clone(), house.project.id);
         let work = Arc::new(Told { sessions, project, said: Mutex::default() });
         *made.lock().unwrap() = Some(Arc::clone(&work));

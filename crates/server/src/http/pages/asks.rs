@@ -1,6 +1,8 @@
 //! The inbox: what people are asked in all of a person's projects, the riskiest first, and one ask with all of its effect.
 
+mod edited;
 pub(super) mod ended;
+mod parts;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -18,17 +20,21 @@ use toolhost_contract::{
 use toolhost_host::{
     Decision, PERMIT_LIVES_MS_DEFAULT, PERMIT_LIVES_MS_MAX, Person, Shown, Standing, ask_id, ask_number,
 };
-use toolhost_store::{Ask, AskKind, AskState, AskSummary, SessionState};
+use toolhost_store::{Ask, AskKind, AskState, AskSummary, Error as StoreError, SessionState};
 
+use self::edited::{TextField, edited_arguments, text_fields};
 use self::ended::Ended;
+use self::parts::parts_of;
+pub(super) use self::parts::{Line, Parts};
 use super::super::{envelope, told};
 use super::failure::sentence;
 use super::markdown::Markdown;
-use super::marks::{mark, without_marks, written_out};
+use super::marks::written_out;
 use super::past::Past;
 use super::question::{answer_text, choices, heading, kind_word, question_lines};
 use super::route::{Made, Route, Wanted};
-use super::split::{SPLIT, Split, Splitter};
+use super::sessions::{self, Can as SessionCan};
+use super::split::{SPLIT, Split};
 use super::visitor::{Membership, PLACE, Visitor, heard_of_all};
 use super::when::When;
 use super::{Place, page, see};
@@ -49,14 +55,10 @@ pub(super) const FIELD: &str = "ask:";
 const WAIT: &str = "approval.wait";
 /// Most asks of one project in the inbox.
 const ASKS_MAX: i64 = 200;
-/// Most lines of an effect on one page.
-const LINES_MAX: usize = 2000;
-/// Most bytes of an effect on one page.
-const PART_BYTES_MAX: usize = 256 * 1024;
-/// The longest piece of a line, bytes.
-const PIECE_BYTES_MAX: usize = 4096;
 /// The longest that a rule holds.
 const HOURS_MAX: u64 = PERMIT_LIVES_MS_MAX / 3_600_000;
+/// How long a rule is offered to hold.
+const HOURS_OFFERED: u64 = PERMIT_LIVES_MS_DEFAULT / 3_600_000;
 /// How much of a line is quoted in what a person writes about it, characters.
 const QUOTE_CHARS_MAX: usize = 200;
 /// The level of the heading above what a review reads as.
@@ -76,6 +78,8 @@ struct InboxPage<'a> {
     /// In how many projects more are open than are listed.
     more: i64,
     ended: Vec<Row>,
+    /// Where the person can start a session.
+    start: Option<String>,
     /// Whether a project of the server could not be opened.
     is_one_closed: bool,
 }
@@ -155,8 +159,8 @@ struct AskPage<'a> {
     left: String,
     /// The session that asks, and where it is.
     session: Option<(String, Option<String>)>,
-    /// Where that session has stopped, if it has.
-    stopped: Option<&'static str>,
+    /// How that session has stopped, if it has, and whether it can be told here to go on.
+    stopped: Option<(&'static str, bool)>,
     round: i64,
     masked: usize,
     left_out: u64,
@@ -177,6 +181,8 @@ struct AskPage<'a> {
     can: Can,
     /// Empty where it runs as it is or not at all.
     arguments: String,
+    /// The texts among them, each in a field of its own.
+    fields: Vec<TextField>,
     /// What an edit of a text begins with.
     whole: Cow<'a, str>,
     /// The same with its deceiving marks written out, where it has such.
@@ -184,6 +190,7 @@ struct AskPage<'a> {
     /// Whether an edit was tried, and is shown again.
     is_edited: bool,
     text: String,
+    hours: String,
     rule: Option<String>,
     /// What the rule would have allowed, where that was asked.
     past: Option<Past>,
@@ -192,6 +199,8 @@ struct AskPage<'a> {
     error_at: &'static str,
     /// Whether the person may only look.
     only_looks: bool,
+    /// Whether what is masked stands at the end of the page.
+    shows_masked: bool,
     /// Whether somebody else than the person has to allow it.
     needs_another: bool,
     ended: Option<Ended>,
@@ -212,14 +221,6 @@ struct Can {
     yes_or_no: bool,
     answer: bool,
     cancel: bool,
-}
-
-/// A line of an effect, with how it is marked.
-pub(super) struct Line {
-    pub(super) class: &'static str,
-    pub(super) text: String,
-    /// Which line of the whole text it is, from 1; of a long line's pieces only the first has it.
-    pub(super) number: Option<usize>,
 }
 
 fn the_inbox(visitor: Visitor<'_>, _: Wanted) -> Made<'_> {
@@ -261,8 +262,14 @@ async fn inbox(visitor: &Visitor<'_>) -> Result<Response<Body>, ToolError> {
     ended.truncate(usize::try_from(ENDED_MAX).unwrap_or(usize::MAX));
     let heard = heard_of_all(&memberships);
     let place = Place { live: ASKS, heard: &heard, ..visitor.place() };
+    let start =
+        memberships.iter().find(|membership| sessions::can_work(membership)).map(|membership| match memberships[..] {
+            [_] => membership.path("sessions/new"),
+            // In which project is for the person to say.
+            _ => "/projects".to_owned(),
+        });
     let (is_member, can_select) = (!memberships.is_empty(), asks.iter().any(|row| row.field.is_some()));
-    Ok(page(StatusCode::OK, &InboxPage { place, is_member, asks, can_select, more, ended, is_one_closed }))
+    Ok(page(StatusCode::OK, &InboxPage { place, is_member, asks, can_select, more, ended, start, is_one_closed }))
 }
 
 fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {
@@ -330,11 +337,6 @@ async fn one(
     Ok(page(StatusCode::OK, &ask_page(visitor, membership, (&ask, &shown), tried).await?))
 }
 
-/// What is shown, in the parts of a page.
-fn parts_of(shown: &Shown) -> Parts<'_> {
-    Parts::of(&shown.detail, &shown.unmasked)
-}
-
 fn person(visitor: &Visitor<'_>, membership: &Membership) -> Person {
     let (user_id, project_id) = (membership.user_id, membership.project.id);
     Person { user_id, project_id, name: visitor.login.user.clone() }
@@ -349,6 +351,8 @@ struct Tried {
     /// Whether a diff is to be shown side by side.
     is_split: bool,
     text: String,
+    /// For how long a rule should hold; empty for as long as is offered.
+    hours: String,
     /// The arguments or the text of an edit.
     edited: Option<String>,
     error: Option<String>,
@@ -356,20 +360,27 @@ struct Tried {
     error_at: &'static str,
 }
 
-/// How the session has stopped that made an ask which waits or was answered: its agent uses the answer when it goes on.
-async fn stopped(membership: &Membership, ask: &Ask) -> Option<&'static str> {
+/// How the session has stopped that made an ask which waits or was answered, and whether the person may tell it to go on: its agent uses the
+/// answer then.
+async fn stopped(membership: &Membership, ask: &Ask) -> Result<Option<(&'static str, bool)>, ToolError> {
     let waits = matches!(ask.state, AskState::Open | AskState::Answered);
-    let id = ask.session_id.as_deref().filter(|_| waits)?;
+    let Some(id) = ask.session_id.as_deref().filter(|_| waits) else { return Ok(None) };
     // Most sessions are a client's, and no rows.
-    let session = membership.project.sessions.get(membership.project.id, id).await.ok()?;
-    match session.state {
-        SessionState::Done => Some("has finished"),
-        SessionState::Failed => Some("has failed"),
-        SessionState::Limited => Some("was stopped by a limit"),
-        SessionState::Paused => Some("is paused"),
-        SessionState::Active if !session.running => Some("was interrupted"),
-        SessionState::Active | SessionState::Cancelled => None,
-    }
+    let session = match membership.project.sessions.get(membership.project.id, id).await {
+        Ok(session) => session,
+        Err(StoreError::NoSession { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let how = match session.state {
+        SessionState::Done => "has finished",
+        SessionState::Failed => "has failed",
+        SessionState::Limited => "was stopped by a limit",
+        SessionState::Paused => "is paused",
+        SessionState::Active if !session.running => "was interrupted",
+        SessionState::Active | SessionState::Cancelled => return Ok(None),
+    };
+    let goes_on = ask.state == AskState::Answered && SessionCan::of(membership, &session).resume;
+    Ok(Some((how, goes_on)))
 }
 
 /// A session as an ask names it. Only sessions of agents have pages: others are what a client or a person calls itself.
@@ -432,7 +443,7 @@ async fn ask_page<'a>(
     };
     let rule = shown.rule_text().filter(|_| is_open && is_last && may_allow);
     let past = match &rule {
-        Some(_) if tried.with_past => Some(Past::of(membership, shown, visitor.clock).await?),
+        Some(_) if tried.with_past => Some(Past::of(membership, (ask, shown), visitor.clock).await?),
         _ => None,
     };
     let arguments = match &tried.edited {
@@ -459,7 +470,7 @@ async fn ask_page<'a>(
         risk: Risk(shown.effect),
         left: visitor.time_left(ask.expires_at_ms),
         session: ask.session_id.as_deref().map(|id| session_of(membership, id)),
-        stopped: stopped(membership, ask).await,
+        stopped: stopped(membership, ask).await?,
         round: shown.round,
         masked: if shown.left_out > 0 { 0 } else { shown.masked },
         left_out: shown.left_out,
@@ -475,6 +486,7 @@ async fn ask_page<'a>(
         until: When::on(ask.expires_at_ms),
         can: if is_open { Can::of(shown, is_last && may_allow) } else { Can::default() },
         // A mask in an argument would be written as it stands.
+        fields: if shown.editable && shown.masked == 0 { text_fields(shown, &arguments) } else { Vec::new() },
         arguments: if shown.editable && shown.masked == 0 { visible_json(&arguments) } else { String::new() },
         written_out: match shown.kind {
             AskKind::Approval => None,
@@ -483,12 +495,15 @@ async fn ask_page<'a>(
         whole: whole.map_or(Cow::Borrowed(&*shown.detail), Cow::Owned),
         is_edited,
         text: tried.text,
+        hours: if tried.hours.is_empty() { HOURS_OFFERED.to_string() } else { tried.hours },
         rule,
         past,
         needs_another: is_open && !may_allow,
         error: tried.error,
         error_at: tried.error_at,
         only_looks: !membership.approver && ask.state == AskState::Open,
+        // Who decides nothing is shown no secret, before and after.
+        shows_masked: membership.approver,
         ended: Ended::of(ask),
         did: ask.used_by.as_deref().map(|call| membership.path(&format!("audit/calls/{}", super::encoded(call)))),
         next,
@@ -528,87 +543,6 @@ async fn next(membership: &Membership, number: i64) -> Result<Option<String>, To
     Ok(next.map(|number| membership.address(&ask_id(*number))))
 }
 
-/// A text in parts that a page can hold, and what is masked in it behind it.
-pub(super) struct Parts<'t> {
-    parts: Vec<Vec<Piece<'t>>>,
-}
-
-/// A piece of a line, as it is kept.
-struct Piece<'t> {
-    text: &'t str,
-    /// Which line it begins, from 1.
-    number: Option<usize>,
-    goes_on: bool,
-    /// Whether it is of the text without masks.
-    is_unmasked: bool,
-}
-
-impl<'t> Parts<'t> {
-    pub(super) fn of(detail: &'t str, unmasked: &'t str) -> Self {
-        let (mut parts, mut bytes) = (vec![Vec::new()], 0);
-        for (text, is_unmasked) in [(detail, false), (unmasked, true)] {
-            if text.is_empty() {
-                continue;
-            }
-            for (index, mut line) in text.trim_end_matches('\n').split('\n').enumerate() {
-                let mut number = Some(index + 1).filter(|_| !is_unmasked);
-                loop {
-                    let cut = line.floor_char_boundary(PIECE_BYTES_MAX);
-                    let (piece, rest) = line.split_at(cut);
-                    let is_full = |part: &Vec<_>| part.len() == LINES_MAX || bytes + piece.len() > PART_BYTES_MAX;
-                    if parts.last().is_some_and(is_full) {
-                        parts.push(Vec::new());
-                        bytes = 0;
-                    }
-                    bytes += piece.len();
-                    if let Some(part) = parts.last_mut() {
-                        part.push(Piece { text: piece, number: number.take(), goes_on: !rest.is_empty(), is_unmasked });
-                    }
-                    line = rest;
-                    if line.is_empty() {
-                        break;
-                    }
-                }
-            }
-        }
-        Self { parts }
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.parts.len()
-    }
-
-    /// Whether a hunk of a diff begins in it.
-    pub(super) fn has_diff(&self) -> bool {
-        self.parts.iter().flatten().any(|piece| !piece.is_unmasked && piece.text.starts_with("@@ "))
-    }
-
-    /// A part, from 1, as a diff side by side. A hunk may have begun in a part before.
-    pub(super) fn split(&self, part: usize) -> Split {
-        let mut splitter = Splitter::default();
-        for pieces in self.parts.iter().take(part) {
-            splitter.skip();
-            for piece in pieces.iter().filter(|piece| !piece.is_unmasked) {
-                splitter.push(piece.text, piece.goes_on);
-            }
-        }
-        splitter.end()
-    }
-
-    /// The lines of a part, from 1, and those of the text without masks. Lines of an effect are marked as in a diff; a document may
-    /// have a list.
-    pub(super) fn lines(&self, part: usize, is_effect: bool) -> (Vec<Line>, Vec<Line>) {
-        let pieces = self.parts.get(part.saturating_sub(1)).map_or(&[][..], Vec::as_slice);
-        let (unmasked, masked): (Vec<_>, Vec<_>) = pieces.iter().partition(|piece| piece.is_unmasked);
-        let line = |piece: &Piece<'_>| Line {
-            class: if is_effect && !piece.is_unmasked { mark(piece.text) } else { "" },
-            text: without_marks(piece.text) + if piece.goes_on { " …" } else { "" },
-            number: piece.number,
-        };
-        (masked.into_iter().map(line).collect(), unmasked.into_iter().map(line).collect())
-    }
-}
-
 /// Answers an ask with what a form says.
 ///
 /// # Errors
@@ -628,6 +562,11 @@ async fn decide(
         word => word,
     };
     let text = answer_text(&shown, field("choice"), field("text"))?;
+    if field("look") == "week" {
+        let hours = field("hours").to_owned();
+        let tried = Tried { part: usize::MAX, with_past: true, text, hours, ..Tried::default() };
+        return Ok(page(StatusCode::OK, &ask_page(visitor, membership, (&ask, &shown), tried).await?));
+    }
     if !field("line").is_empty() {
         return about_line(visitor, membership, (&ask, &shown), (&text, &field)).await;
     }
@@ -638,13 +577,14 @@ async fn decide(
             let (ask, shown) = found(membership, id).await?;
             let status = envelope::status(&error);
             let edited = match (word, shown.kind) {
-                ("edit", AskKind::Approval) => Some(field("arguments").to_owned()),
+                ("edit", AskKind::Approval) => Some(edited_arguments(&shown, &field)),
                 ("edit", _) => Some(field("edited").replace("\r\n", "\n")),
                 _ => None,
             };
             let error_at = field_of(word, &shown, &error, field("rule") == "on");
             let error = Some(sentence(&error));
-            let tried = Tried { part: usize::MAX, text, edited, error, error_at, ..Tried::default() };
+            let hours = field("hours").to_owned();
+            let tried = Tried { part: usize::MAX, text, edited, hours, error, error_at, ..Tried::default() };
             Ok(page(status, &ask_page(visitor, membership, (&ask, &shown), tried).await?))
         }
     }
@@ -699,7 +639,7 @@ pub(super) async fn answer<'f>(
     }
     // Texts of several answers stand in one form, each in a field of its own.
     let text = match word {
-        "edit" if shown.kind == AskKind::Approval => field("arguments").to_owned(),
+        "edit" if shown.kind == AskKind::Approval => edited_arguments(shown, &field),
         "edit" => field("edited").replace("\r\n", "\n"),
         _ => text.to_owned(),
     };

@@ -12,7 +12,7 @@ use toolhost_host::{ask_id, ask_number};
 use toolhost_store::{ExportEnd, Filter, Reader, Row};
 
 use super::super::told;
-use super::asks::ended::said_word;
+use super::asks::ended::did_words;
 use super::deeds::deed;
 use super::route::{Made, Route, Wanted};
 use super::text::{When, duration, in_one_line};
@@ -231,7 +231,7 @@ fn said(row: &Row, body: &Value) -> (String, &'static str) {
             let about = if ask.is_empty() { String::new() } else { format!(" ({ask})") };
             let comment = text("/decision/comment");
             let why = if comment.is_empty() { String::new() } else { format!(": {comment}") };
-            (format!("said: {}{about}{why}", said_word(&text("/decision/say"))), "warn")
+            (format!("{}{about}{why}", did_words(&text("/decision/say"))), "warn")
         }
         _ => ("started".to_owned(), ""),
     }

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use serde_json::Value;
 use toolhost_contract::{Clock, ToolError, visible_line};
 use toolhost_host::Shown;
-use toolhost_store::Filter;
+use toolhost_store::{Ask, Filter};
 
+use super::audit::ask_in;
 use super::visitor::Membership;
 
 /// How far back is looked.
@@ -31,7 +32,11 @@ pub(super) struct Past {
 impl Past {
     /// # Errors
     /// If the audit cannot be read.
-    pub(super) async fn of(membership: &Membership, shown: &Shown, clock: &dyn Clock) -> Result<Self, ToolError> {
+    pub(super) async fn of(
+        membership: &Membership,
+        (ask, shown): (&Ask, &Shown),
+        clock: &dyn Clock,
+    ) -> Result<Self, ToolError> {
         let project = &membership.project;
         let end = project.reader.audit_end(project.id).await?;
         let filter = Filter {
@@ -48,7 +53,10 @@ impl Past {
         for row in project.reader.audit(project.id, &filter).await?.into_iter().rev() {
             let mut body: Value = serde_json::from_str(&row.body).unwrap_or_default();
             let is_of_profile = body["caller"]["profile"] == shown.profile.as_str();
-            let is_call = matches!(row.event.as_str(), "started" | "finished") && body["arguments"].is_object();
+            // The call that is asked about is not of the past.
+            let is_other = ask.call["id"] != row.call_id.as_str() && ask_in(&body) != Some(ask.number);
+            let is_call =
+                is_other && matches!(row.event.as_str(), "started" | "finished") && body["arguments"].is_object();
             if is_of_profile && is_call && calls.len() < CALLS_MAX && seen.insert(row.call_id) {
                 calls.push(body["arguments"].take());
             }

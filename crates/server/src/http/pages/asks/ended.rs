@@ -26,7 +26,7 @@ impl Ended {
     /// `None` while it is open.
     pub(super) fn of(ask: &Ask) -> Option<Self> {
         let part = |name: &str| ask.answer.as_ref().and_then(|answer| answer.get(name));
-        let word = said_word(part("say").and_then(Value::as_str).unwrap_or("no answer"));
+        let did = did_words(part("say").and_then(Value::as_str).unwrap_or_default());
         let by = visible_line(ask.answered_by.as_deref().unwrap_or("nobody"));
         let outcome = |name: &str| ask.outcome.as_ref().and_then(|outcome| outcome.get(name)).and_then(Value::as_bool);
         let is_held_call = ask.kind == AskKind::Approval;
@@ -34,21 +34,21 @@ impl Ended {
             is_held_call && !part("say").and_then(Value::as_str).is_some_and(|say| say.starts_with("allow"));
         let said = match (ask.end(), outcome("ok")) {
             (AskEnd::Open, _) => return None,
-            (AskEnd::Answered, _) if !is_held_call => format!("{by} said: {word}. The agent has not heard it yet."),
-            (AskEnd::Answered, _) => format!("{by} said: {word}. The call has not used this answer."),
-            (AskEnd::Used, _) if !is_held_call => format!("{by} said: {word}. The agent has heard it."),
-            (AskEnd::Used, _) if is_denied => format!("{by} said: {word}. The call was not made."),
-            (AskEnd::Used, Some(true)) => format!("{by} said: {word}. The call has succeeded."),
-            (AskEnd::Used, Some(false)) => format!("{by} said: {word}. The call did not succeed."),
-            (AskEnd::Used, None) => format!("{by} said: {word}."),
-            (AskEnd::TakenBack, _) => format!("{by} said: {word}. The answer was taken back before a call used it."),
+            (AskEnd::Answered, _) if !is_held_call => format!("{by} {did}. The agent has not heard it yet."),
+            (AskEnd::Answered, _) => format!("{by} {did}. The call has not used this answer."),
+            (AskEnd::Used, _) if !is_held_call => format!("{by} {did}. The agent has heard it."),
+            (AskEnd::Used, _) if is_denied => format!("{by} {did}. The call was not made."),
+            (AskEnd::Used, Some(true)) => format!("{by} {did}. The call has succeeded."),
+            (AskEnd::Used, Some(false)) => format!("{by} {did}. The call did not succeed."),
+            (AskEnd::Used, None) => format!("{by} {did}."),
+            (AskEnd::TakenBack, _) => format!("{by} {did}. The answer was taken back before a call used it."),
             (end @ (AskEnd::Withdrawn | AskEnd::SessionCancelled), _) if ask.answered_by.is_none() => {
                 format!("Withdrawn: {}.", end.why_withdrawn())
             }
             (end @ (AskEnd::Withdrawn | AskEnd::SessionCancelled), _) => {
-                format!("{by} said: {word}. No call used this answer: {}.", end.why_withdrawn())
+                format!("{by} {did}. No call used this answer: {}.", end.why_withdrawn())
             }
-            (AskEnd::Unused, _) => format!("{by} said: {word}. The answer expired before a call used it."),
+            (AskEnd::Unused, _) => format!("{by} {did}. The answer expired before a call used it."),
             (AskEnd::Unanswered, _) => "Expired: nobody answered in time.".to_owned(),
         };
         let written = ["comment", "text"].into_iter().find_map(|name| part(name).and_then(Value::as_str));
@@ -63,25 +63,37 @@ impl Ended {
     }
 }
 
-/// A word of an answer, for people.
-pub(in super::super) fn said_word(word: &str) -> String {
-    match word {
-        "allow_edited" => "allow, with other arguments".to_owned(),
-        "text" => "an answer".to_owned(),
-        other => other.replace('_', " "),
-    }
+/// What a person did who said this word, as the audit and the answers have it.
+pub(in super::super) fn did_words(word: &str) -> String {
+    let did = match word {
+        "allow" => "allowed it",
+        "allow_edited" => "allowed it with other arguments",
+        "cancel" => "gave no answer",
+        "deny" => "denied it",
+        "edit" => "sent another text",
+        "feedback" => "gave feedback",
+        "no" => "said no",
+        "pass" => "passed it",
+        "revoke" => "ended the rule",
+        "seen" => "looked at it",
+        "take_back" => "took the answer back",
+        "text" => "answered",
+        "yes" => "said yes",
+        other => return format!("said: {}", visible_line(&other.replace('_', " "))),
+    };
+    did.to_owned()
 }
 
-/// In a list: `allow, by ann; not used yet`. Empty while it is open.
+/// In a list: `ann allowed it; not used yet`. Empty while it is open.
 pub(in super::super) fn in_words(ask: &AskSummary) -> String {
-    let said = said_word(ask.said.as_deref().unwrap_or_default());
+    let did = did_words(ask.said.as_deref().unwrap_or_default());
     let by = visible_line(ask.answered_by.as_deref().unwrap_or("nobody"));
     match ask.end() {
         AskEnd::Open => String::new(),
-        AskEnd::Answered => format!("{said}, by {by}; not used yet"),
-        AskEnd::Used => format!("{said}, by {by}"),
-        AskEnd::Unused => format!("{said}, by {by}; expired before it was used"),
-        AskEnd::TakenBack => format!("{said}, by {by}; taken back"),
+        AskEnd::Answered => format!("{by} {did}; not used yet"),
+        AskEnd::Used => format!("{by} {did}"),
+        AskEnd::Unused => format!("{by} {did}; expired before it was used"),
+        AskEnd::TakenBack => format!("{by} {did}; taken back"),
         AskEnd::Unanswered => "nobody answered in time".to_owned(),
         AskEnd::Withdrawn | AskEnd::SessionCancelled => "withdrawn".to_owned(),
     }

@@ -18,7 +18,7 @@ use crate::http::pages::visitor::Membership;
 pub(super) struct Asked {
     pub(super) address: String,
     pub(super) id: String,
-    /// `allow, by ann`; empty while nobody has answered.
+    /// `ann allowed it`; empty while nobody has answered.
     pub(super) ended: String,
 }
 
