@@ -77,6 +77,10 @@ pub enum Error {
     Unreachable { place: String, source: sqlx::Error },
     #[error("`{0}` cannot be a user's name: 1 to 100 characters, none of them invisible")]
     Name(String),
+    #[error(
+        "`{name}` differs from the user `{known}` in large and small letters alone: people would take one for the other"
+    )]
+    NameLike { name: String, known: String },
     #[error("a project keeps at least one owner: make somebody else an owner first")]
     LastOwner,
     #[error("a row is not as it should be: {0}")]
@@ -184,7 +188,7 @@ impl From<Error> for ToolError {
         if matches!(error, Error::TooManyMessages { .. }) {
             return Self::new(ErrorKind::Limit, error.to_string());
         }
-        if matches!(error, Error::Name(_) | Error::SessionsBeginSo { .. }) {
+        if matches!(error, Error::Name(_) | Error::NameLike { .. } | Error::SessionsBeginSo { .. }) {
             return Self::new(ErrorKind::Validation, error.to_string());
         }
         let Some(outage) = error.outage() else { return Self::internal(error) };

@@ -74,8 +74,16 @@ impl People {
     }
 
     /// The user of this name, made if it is new.
+    ///
+    /// # Errors
+    /// If it is no name, or differs from a known one in large and small letters alone: people would take one for the other.
     pub async fn add_user(&self, name: &str) -> Result<i64> {
         let mut tx = self.db.write().await?;
+        let names = sql("SELECT name FROM account WHERE lower(name) = lower($1)").bind(name).all(&mut tx).await?;
+        let names: Vec<String> = names.iter().map(|row| row.get("name")).collect::<Result<_>>()?;
+        if let (false, Some(known)) = (names.iter().any(|known| known == name), names.first()) {
+            return Err(Error::NameLike { name: name.to_owned(), known: known.clone() });
+        }
         let id = account(&mut tx, name, self.clock.unix_ms()).await?;
         tx.commit().await?;
         Ok(id)

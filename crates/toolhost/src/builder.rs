@@ -209,8 +209,8 @@ impl Builder {
         self
     }
 
-    /// Each caller is authenticated by the program, which calls [`Host::as_user`]: on a shared database without a user `local`, the host
-    /// itself has the name of an owner of the project.
+    /// Each caller is authenticated by the program, which calls [`Host::as_user`]: where [`Builder::user`] names nobody, the host itself has
+    /// the name of an owner of the project.
     pub fn for_visitors(mut self) -> Self {
         self.proof = Proof::OfVisitors;
         self
@@ -366,9 +366,9 @@ impl Builder {
         let named = self.user.as_deref();
         let said = named.unwrap_or(USER_DEFAULT);
         match &self.proof {
+            Proof::OfVisitors if named.is_none() => Ok(store.owner_of(key).await?.unwrap_or_else(|| said.to_owned())),
             _ if self.server.is_none() => Ok(said.to_owned()),
             Proof::Terminal(terminal) => Ok(terminal.login(store, named).await?.user),
-            Proof::OfVisitors if named.is_none() => Ok(store.owner_of(key).await?.unwrap_or_else(|| said.to_owned())),
             Proof::OfVisitors | Proof::None => Ok(said.to_owned()),
         }
     }

@@ -451,7 +451,9 @@ fn diff_of(data: &Value, written: Option<&str>) -> Option<String> {
 }
 
 fn brief(text: &str) -> String {
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    // How the arguments were read is for the model.
+    let is_told = |line: &&str| !line.trim().is_empty() && !line.starts_with("[toolhost ");
+    let mut lines = text.lines().filter(is_told);
     let first = lines.next().unwrap_or_default();
     // A heading such as `[stderr]` says less than what is below it.
     let inner = first.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));

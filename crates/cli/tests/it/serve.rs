@@ -39,6 +39,17 @@ async fn all_projects_of_a_user_are_served_and_each_token_opens_its_own() {
 }
 
 #[tokio::test]
+async fn a_project_of_another_user_is_served_by_a_server_that_names_none() {
+    let workspace = TempWorkspace::new();
+    let of_ann = program(&workspace).argument("--user").argument("ann");
+    let (token, key) = token(&of_ann, &[]);
+    workspace.write("a.txt", "hers");
+    let server = Served::start(&program(&workspace), &[]);
+    let read = server.call(&token, &key, "file.read", json!({ "path": "a.txt" })).await;
+    assert_eq!((read.status, &read.json()["data"]["content"]), (200, &json!("hers")), "{read:?}");
+}
+
+#[tokio::test]
 async fn a_project_whose_folder_is_gone_still_has_its_records() {
     let (first, second, _, of_second) = two_projects();
     let (token, key) = token(&of_second, &["--profile", "planner"]);

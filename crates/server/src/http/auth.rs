@@ -246,7 +246,11 @@ impl Authenticator {
                 Ok(Some(project)) => project,
                 Ok(None) => continue,
                 Err(error) => {
-                    tracing::warn!(key, ?error, "a project could not be opened, so its tokens cannot be checked");
+                    tracing::warn!(
+                        key,
+                        error = &error as &dyn std::error::Error,
+                        "a project could not be opened, so its tokens cannot be checked"
+                    );
                     continue;
                 }
             };
@@ -283,7 +287,7 @@ impl Authenticator {
         }
         // What cannot be opened cannot say whose it is: to others it would tell that it exists.
         let opened = self.projects.open(key).await.unwrap_or_else(|error| {
-            tracing::warn!(key, ?error, "a project could not be opened");
+            tracing::warn!(key, error = &error as &dyn std::error::Error, "a project could not be opened");
             None
         });
         let project = opened.ok_or(Unknown::NoProject)?;

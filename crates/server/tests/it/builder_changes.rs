@@ -55,7 +55,7 @@ async fn a_set_is_seen_applied_as_it_was_seen_and_taken_back() {
     let path = format!("{CHANGES}/{id}");
     assert!(shown(&browser, CHANGES).await.contains(&format!("href=\"{path}\"")));
     let body = shown(&browser, &path).await;
-    for part in ["+Be brief.", "asset:assets/new.md", "class=\"new\"", "Choose operations", "Give it up"] {
+    for part in ["+Be brief.", "asset:assets/new.md", "class=\"new\"", "Choose operations", "Discard it"] {
         assert!(body.contains(part), "{part}: {body}");
     }
     let split = shown(&browser, &format!("{path}?view=split")).await;
@@ -175,8 +175,8 @@ async fn a_clash_is_shown_with_its_three_sides_and_cannot_be_applied() {
     assert_eq!(browser.post(&path, "decision=discard").await.status, 303);
     let given_up = shown(&browser, &path).await;
     let late = browser.post(&path, &form(&[("decision", "apply"), ("digest", "x")])).await;
-    assert!(late.status == 409 && late.body.contains("another state by now: given up"), "{late:?}");
-    assert!(given_up.contains("<dt>Given up</dt>") && given_up.contains("local (workbench)</a>"), "{given_up}");
+    assert!(late.status == 409 && late.body.contains("another state by now: discarded"), "{late:?}");
+    assert!(given_up.contains("<dt>Discarded</dt>") && given_up.contains("local (workbench)</a>"), "{given_up}");
     assert!(shown(&browser, &format!("{CHANGES}?state=rejected")).await.contains(&mine));
 }
 
@@ -250,7 +250,7 @@ async fn sets_that_stand_on_each_other_are_a_chain_and_a_graph_is_seen_before_an
     assert!(!given_up.contains("Your decision"), "{given_up}");
     let blocked = shown(&browser, &format!("{CHANGES}/{second}")).await;
     assert!(
-        blocked.contains(&format!("made on <a href=\"{CHANGES}/{first}\">{first}</a>, which was given up")),
+        blocked.contains(&format!("made on <a href=\"{CHANGES}/{first}\">{first}</a>, which was discarded")),
         "{blocked}"
     );
     assert!(!blocked.contains("builder.change") && !blocked.contains(">Apply"), "{blocked}");

@@ -603,6 +603,12 @@ async fn people_say_something_resume_cancel_and_fork_by_forms() {
         assert_eq!((done.status, done.header("location")), (303, Some(&*leads_to)), "{typed}: {done:?}");
         assert_eq!(told.said.lock().unwrap().pop().unwrap(), said);
     }
+    let forked = browser.post(&path, &form(&[("do", "fork")])).await;
+    assert!(forked.header("set-cookie").is_some_and(|cookie| cookie.contains("forked")), "{forked:?}");
+    told.said.lock().unwrap().clear();
+    let no_number = browser.post(&path, &form(&[("do", "fork"), ("turns", "x")])).await;
+    let beside = "value=\"x\" aria-invalid=\"true\" aria-describedby=\"turns-error\"";
+    assert!(no_number.status == 400 && no_number.body.contains(beside), "{no_number:?}");
     let busy = browser.post(&path, &form(&[("do", "say"), ("text", "busy")])).await;
     assert_eq!(busy.status, 409);
     assert!(busy.body.contains("busy</textarea>") && busy.body.contains("wait until it stops"), "{}", busy.body);

@@ -30,6 +30,8 @@ async fn roles_are_given_changed_and_taken() {
         let people = store.people();
         let ann = people.add_user("ann").await.unwrap();
         assert_eq!(people.add_user("ann").await.unwrap(), ann, "{place}: a name is one user");
+        let like = people.add_user("Ann").await.unwrap_err().to_string();
+        assert!(like.contains("`Ann` differs from the user `ann`"), "{place}: {like}");
         for role in [Role::Viewer, Role::Editor, Role::Owner, Role::Editor, Role::Editor] {
             people.set_role(project, ann, role).await.unwrap();
             assert_eq!(people.role(project, ann).await.unwrap(), Some(role), "{place}");

@@ -111,8 +111,12 @@ impl FenceLines {
         Self {
             tier,
             about: match tier {
-                "full" => "Commands run in namespaces of their own, with Landlock and seccomp inside.",
-                "landlock" => "Commands run with Landlock and seccomp, without namespaces of their own.",
+                "full" => {
+                    "A command reaches this project and what its profile grants, and nothing else: the kernel holds it (namespaces, Landlock, seccomp)."
+                }
+                "landlock" => {
+                    "A command reaches this project and what its profile grants: the kernel holds it (Landlock and seccomp, without namespaces of its own)."
+                }
                 "off" => "The operator has turned the fence off: commands run bare.",
                 _ => "Commands are refused: this machine cannot hold them.",
             },
@@ -256,8 +260,13 @@ async fn set_member(
         _ => None,
     };
     let role = Some(field("role")).filter(|role| *role != "none").map(|role| NewRole { role, approver });
-    membership.work()?.set_member(visitor.by(), field("member"), role).await?;
-    Ok(())
+    match membership.work()?.set_member(visitor.by(), field("member"), role).await {
+        // All else that the form has is a choice.
+        Err(error) if error.kind == ErrorKind::Validation && field("add") == "on" => {
+            Err(Untaken::Fields([("member", sentence(&error))].into()))
+        }
+        done => Ok(done.map(drop)?),
+    }
 }
 
 fn tokens(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {

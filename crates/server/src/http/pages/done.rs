@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Done {
     Applied,
-    GivenUp,
+    Discarded,
     SidesTaken,
     TakenBack,
     Imported,
@@ -14,12 +14,13 @@ pub(super) enum Done {
     Saved,
     Moved,
     Created,
+    Forked,
 }
 
 impl Done {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Applied,
-        Self::GivenUp,
+        Self::Discarded,
         Self::SidesTaken,
         Self::TakenBack,
         Self::Imported,
@@ -29,13 +30,14 @@ impl Done {
         Self::Saved,
         Self::Moved,
         Self::Created,
+        Self::Forked,
     ];
 
     /// As a cookie holds it.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Applied => "applied",
-            Self::GivenUp => "given-up",
+            Self::Discarded => "discarded",
             Self::SidesTaken => "sides-taken",
             Self::TakenBack => "taken-back",
             Self::Imported => "imported",
@@ -45,6 +47,7 @@ impl Done {
             Self::Saved => "saved",
             Self::Moved => "moved",
             Self::Created => "created",
+            Self::Forked => "forked",
         }
     }
 
@@ -55,7 +58,7 @@ impl Done {
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Self::Applied => "The change set is applied.",
-            Self::GivenUp => "The change set is given up. The package is as it was.",
+            Self::Discarded => "The change set is discarded. The package is as it was.",
             Self::SidesTaken => {
                 "The sides are taken. Nothing is applied yet: look below at what becomes different, then apply."
             }
@@ -67,6 +70,7 @@ impl Done {
             Self::Saved => "It is saved.",
             Self::Moved => "It has another state.",
             Self::Created => "It is created.",
+            Self::Forked => "This is the new session. The one that it was forked off stays as it is.",
         }
     }
 }

@@ -519,7 +519,7 @@ fn personas(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         });
         let group = Group {
             title: "Personas",
-            empty: "There is no persona: sessions work under the usual name.",
+            empty: "There is no persona: sessions work under the default name.",
             rows: rows.collect(),
             next: next(&wanted, cursor, &[]),
         };

@@ -209,11 +209,16 @@ async fn verdict(membership: &Membership, tried: &Tried) -> Result<Result<RuleLi
         None => RuleLine {
             decide,
             class,
-            text: verdict.rule.map_or_else(
-                || "no rule names it; what the tool can do decides".to_owned(),
-                |rule| visible_line(&rule),
-            ),
-            why: begun_large(&visible_line(&verdict.why)),
+            // A rule without a reason of its own is the reason.
+            why: match &verdict.rule {
+                Some(rule) if verdict.why.contains(rule.as_str()) => String::new(),
+                _ => begun_large(&visible_line(&verdict.why)),
+            },
+            text: match verdict.rule {
+                Some(rule) if verdict.why.contains(&rule) => visible_line(&verdict.why).replace('`', ""),
+                Some(rule) => visible_line(&rule),
+                None => "no rule names it; what the tool can do decides".to_owned(),
+            },
         },
     }))
 }

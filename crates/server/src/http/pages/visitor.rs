@@ -113,7 +113,7 @@ impl Visitor<'_> {
                 Ok(membership) => memberships.push(membership),
                 Err(error) if error.kind == ErrorKind::NotFound => {}
                 Err(error) => {
-                    tracing::warn!(key, ?error, "a project could not be opened");
+                    tracing::warn!(key, error = &error as &dyn std::error::Error, "a project could not be opened");
                     is_one_closed = true;
                 }
             }
@@ -128,7 +128,7 @@ impl Visitor<'_> {
     /// If the person has no such project, or it cannot be opened.
     pub(crate) async fn membership(&self, key: &str) -> Result<Membership, ToolError> {
         let opened = self.projects.open(key).await.unwrap_or_else(|error| {
-            tracing::warn!(key, ?error, "a project could not be opened");
+            tracing::warn!(key, error = &error as &dyn std::error::Error, "a project could not be opened");
             None
         });
         self.member_of(opened.ok_or_else(nothing)?).await

@@ -200,9 +200,8 @@ async fn ask_page(
     let mut about = filled(
         vec![
             Field::new("goal", "What the assistant is to do", Shape::Text(5)),
-            Field::new("model", "Model", Shape::Offered(models)).hint(
-                "One that the operator of this server has configured. Where it is empty, the usual one is taken.",
-            ),
+            Field::new("model", "Model", Shape::Offered(models))
+                .hint("One that the operator of this server has configured. Where it is empty, the default is taken."),
         ],
         form,
     );
@@ -453,7 +452,7 @@ fn used(row: &SessionRow, replies_left: Option<u64>) -> Vec<(&'static str, Strin
         ("Tokens read", count(number("inputTokens"))),
         ("Tokens written", count(number("outputTokens"))),
         ("Cost", cost.map_or_else(|| "not known: the model has no price here".to_owned(), dollars)),
-        ("Time at work", duration(number("elapsedMs"))),
+        ("Time to its last reply", duration(number("elapsedMs"))),
     ];
     if let Some(left) = replies_left {
         used.insert(1, ("Replies left before it stops", format!("{left} of {REPLIES_OF_RUN}")));

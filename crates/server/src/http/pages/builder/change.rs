@@ -62,7 +62,7 @@ struct ChangePage<'a> {
     /// The sets that are applied with this one, in their order, and those that were made on this one.
     below: Vec<Link>,
     above: Vec<Link>,
-    /// The set that was given up, and that this one contains text of.
+    /// The set that was discarded, and that this one contains text of.
     made_on: Option<Link>,
     is_rejected: bool,
     /// Who gave it up, when, and where the audit has that.
@@ -244,7 +244,7 @@ async fn decided(
     match form.get("decision").map(String::as_str) {
         Some("discard") => {
             call(visitor, membership, "builder.change.discard", json!({ "changeSetId": id })).await?;
-            Ok(Done::GivenUp)
+            Ok(Done::Discarded)
         }
         Some("sides") => {
             let (work, by, operations) = (work(membership)?, visitor.by(), chosen(form));

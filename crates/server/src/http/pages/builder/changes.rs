@@ -71,7 +71,7 @@ struct Row {
 }
 
 /// The states of sets, as a person thinks of them.
-const GROUPS: [(&str, &str); 3] = [("open", "open"), ("applied", "applied"), ("rejected", "given up")];
+const GROUPS: [(&str, &str); 3] = [("open", "open"), ("applied", "applied"), ("rejected", "discarded")];
 
 fn group(status: &str) -> &'static str {
     match status {
@@ -86,9 +86,9 @@ pub(in super::super) fn status_words(status: &str) -> &'static str {
     match status {
         "staged" => "open",
         "validated" => "open, valid",
-        "blocked" => "blocked: it was made on a set that was given up",
+        "blocked" => "blocked: it was made on a set that was discarded",
         "applied" => "applied",
-        "rejected" => "given up",
+        "rejected" => "discarded",
         _ => "in an unknown state",
     }
 }

@@ -176,7 +176,7 @@ pub(super) async fn stage(
     stage_checked(visitor, membership, set).await
 }
 
-/// Stages a set in the person's name; answers its id. One that could not be applied as it is is given up at once: the person still has
+/// Stages a set in the person's name; answers its id. One that could not be applied as it is is discarded at once: the person still has
 /// the form with what they typed, and corrects it there.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 //!
 //! Steps are read as JSON and not as the agent's types: a step of another version is shown as far as it is understood.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -263,10 +264,17 @@ fn call_sentence(call: &Value) -> String {
         (_, code) if text(call, "brief").contains(code) => format!("Failed{took}"),
         (_, code) => format!("Failed{took} ({})", name(code)),
     };
-    match without_code(text(call, "brief"), text(call, "code")) {
-        "" => outcome,
-        brief => format!("{outcome}: {}", name(brief)),
+    match without_hash(without_code(text(call, "brief"), text(call, "code"))) {
+        brief if brief.is_empty() => outcome,
+        brief => format!("{outcome}: {}", name(&brief)),
     }
+}
+
+/// A message without the hash of a file's content, which the model names when it edits the file again.
+fn without_hash(brief: &str) -> Cow<'_, str> {
+    let Some((before, rest)) = brief.split_once(", sha256 ") else { return Cow::Borrowed(brief) };
+    let after = rest.trim_start_matches(|c: char| c.is_ascii_hexdigit() || c == '…');
+    Cow::Owned(format!("{before}{after}"))
 }
 
 /// A message without the kind and the code at its end, which mean nothing to people.
@@ -316,6 +324,10 @@ mod tests {
     fn a_call_is_told_in_a_sentence() {
         let told = |call: Value| call_sentence(&call);
         assert_eq!(told(json!({ "ok": true, "ms": 1200, "brief": "edited a" })), "Done after 1.2 s: edited a");
+        let hashed = told(json!({ "ok": true, "ms": 3, "brief": "edited a (2 places, sha256 0a1b2c)" }));
+        assert_eq!(hashed, "Done after 3 ms: edited a (2 places)");
+        let cut = told(json!({ "ok": true, "ms": 3, "brief": "wrote a (9 bytes, sha256 0a1b2" }));
+        assert_eq!(cut, "Done after 3 ms: wrote a (9 bytes");
         assert_eq!(told(json!({ "ok": false, "ms": 3, "code": "DENIED" })), "Failed after 3 ms (DENIED)");
         let denied = json!({ "ok": false, "ms": 3, "code": "DENIED", "brief": "no (DENIED)" });
         assert_eq!(told(denied), "Failed after 3 ms: no");

@@ -15,12 +15,13 @@ use super::start::work;
 use super::steps::{calls_of, kind_of, number, text};
 use super::{PART, State, address};
 use crate::http::envelope;
+use crate::http::pages::done::Done;
 use crate::http::pages::failure::sentence;
 use crate::http::pages::route::Wanted;
 use crate::http::pages::split::SPLIT;
 use crate::http::pages::text::{TextPage, When, count, dollars, duration, encoded, headline, name};
 use crate::http::pages::visitor::{Membership, Visitor};
-use crate::http::pages::{Place, page, see};
+use crate::http::pages::{Place, page, see, see_done};
 use crate::http::told;
 use crate::http::work::Stop;
 
@@ -55,6 +56,9 @@ struct SessionPage<'a> {
     typed: String,
     error: Option<String>,
     said_error: Option<String>,
+    /// How many turns were to be forked, and what was wrong with that.
+    turns_typed: String,
+    turns_error: Option<String>,
     role: &'static str,
 }
 
@@ -124,8 +128,10 @@ struct Look {
 #[derive(Default)]
 struct Tried {
     typed: String,
+    turns: String,
     error: Option<String>,
     said_error: Option<String>,
+    turns_error: Option<String>,
 }
 
 pub(super) async fn answer(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Response<Body>, ToolError> {
@@ -137,14 +143,21 @@ pub(super) async fn answer(visitor: &Visitor<'_>, wanted: &Wanted) -> Result<Res
         return shown(visitor, &membership, id, look, StatusCode::OK, Tried::default()).await;
     };
     match act(visitor, &membership, id, form).await {
+        Ok(address) if form.get("do").is_some_and(|word| word == "fork") => Ok(see_done(&address, Done::Forked)),
         Ok(address) => Ok(see(&address)),
         Err(error) if matches!(error.kind, ErrorKind::Internal | ErrorKind::NotFound) => Err(error),
         Err(error) => {
             let message = Some(sentence(&error));
             let is_said = form.get("do").is_some_and(|word| word == "say");
-            let (error_said, error_all) = if is_said { (message, None) } else { (None, message) };
+            let is_of_turns = form.get("do").is_some_and(|word| word == "fork") && error.kind == ErrorKind::Validation;
+            let turns = form.get("turns").cloned().unwrap_or_default();
+            let (error_said, error_turns, error_all) = match (is_said, is_of_turns) {
+                (true, _) => (message, None, None),
+                (_, true) => (None, message, None),
+                _ => (None, None, message),
+            };
             let typed = form.get("text").map(|text| text.replace("\r\n", "\n")).unwrap_or_default();
-            let tried = Tried { typed, error: error_all, said_error: error_said };
+            let tried = Tried { typed, turns, error: error_all, said_error: error_said, turns_error: error_turns };
             shown(visitor, &membership, id, Look::default(), envelope::status(&error), tried).await
         }
     }
@@ -266,6 +279,8 @@ async fn shown(
             typed: tried.typed,
             error: tried.error,
             said_error: tried.said_error,
+            turns_typed: tried.turns,
+            turns_error: tried.turns_error,
             role: membership.role.as_str(),
             address,
         },
@@ -299,9 +314,8 @@ fn facts(visitor: &Visitor<'_>, membership: &Membership, row: &SessionRow, openi
     add("Tokens", format!("{} read, {} written", count(sent), count(came)), String::new());
     let cost = row.tally.get("cost").and_then(Value::as_f64);
     add("Cost", cost.map_or_else(|| "not known: the model has no price here".to_owned(), dollars), String::new());
-    let worked = duration(number(&row.tally, "elapsedMs"));
-    let worked = if row.running { worked + ", and what is under way" } else { worked };
-    add("Time at work", worked, String::new());
+    let took = duration(number(&row.tally, "elapsedMs"));
+    add("Time", format!("{took} to its last reply, waits for people included"), String::new());
     for (label, at_ms) in [("Started", row.created_at_ms), ("Last change", row.updated_at_ms)] {
         let When { iso, text: value } = When::of(visitor, at_ms);
         facts.push(Fact { label, value, address: String::new(), iso });

@@ -34,7 +34,7 @@ struct StartPage<'a> {
 }
 
 fn fields(membership: &Membership, models: &[ModelLine]) -> Vec<Field> {
-    let usual = format!("the usual one ({WORKSPACE_PROFILE}, or {PACKAGE_PROFILE} for a workflow package)");
+    let usual = format!("the default ({WORKSPACE_PROFILE}, or {PACKAGE_PROFILE} for a workflow package)");
     let mut profiles = vec![(String::new(), usual)];
     profiles.extend(membership.project.gate.profiles().iter().map(|profile| {
         let label = match profile.description.as_str() {
@@ -47,9 +47,9 @@ fn fields(membership: &Membership, models: &[ModelLine]) -> Vec<Field> {
         Field::new("goal", "Goal", Shape::Text(5)).needed().hint("What the agent is to do, in your words."),
         Field::new("profile", "Profile", Shape::Choice(profiles)).hint("Which tools it has, and what it may do."),
         Field::new("persona", "Persona", Shape::Line)
-            .hint("The name that commits and comments of the agent have. Leave it empty for the usual one."),
+            .hint("The name that commits and comments of the agent have. Leave it empty for the default."),
         Field::new("model", "Model", Shape::Offered(offers_of(models)))
-            .hint("One that the operator of this server has configured. Where it is empty, the usual one is taken.")
+            .hint("One that the operator of this server has configured. Where it is empty, the default is taken.")
             .value(usual_of(models)),
         Field::new("ticket", "Ticket", Shape::Line).hint("The ticket that the work is about, such as TKT-001."),
         Field::new("files", "Files to begin with", Shape::Text(2))
@@ -72,7 +72,7 @@ pub(in super::super) async fn models_of(visitor: &Visitor<'_>, membership: &Memb
 
 /// Models as words that a field offers.
 pub(in super::super) fn offers_of(models: &[ModelLine]) -> Vec<(String, String)> {
-    let label = |model: &ModelLine| if model.is_usual { "the usual one".to_owned() } else { String::new() };
+    let label = |model: &ModelLine| if model.is_usual { "the default".to_owned() } else { String::new() };
     models.iter().map(|model| (model.name.clone(), label(model))).collect()
 }
 
