@@ -150,7 +150,7 @@ fn stage_set(assistant: &mut Client, number: usize) -> Result<()> {
         }));
     }
     let set = json!({ "changeSet": {
-        "schemaVersion": "1.0", "targetType": "asset", "mode": "optimize", "operations": operations, "revisions": revisions,
+        "schemaVersion": "1.1", "targetType": "asset", "mode": "optimize", "operations": operations, "revisions": revisions,
     }});
     let (staged, _) = assistant.call("builder_change_stage", &set)?;
     ensure!(staged["structuredContent"]["ok"] == true, "a set was refused: {:.600}", staged.to_string());
