@@ -18,6 +18,9 @@ const ARGUMENT_CHARS_MAX: usize = 40;
 /// assert_eq!(told, "a.txt, content 3 bytes, limit 3");
 /// ```
 pub fn told_arguments(paths: &[&str], command: Option<&str>, arguments: &Value) -> String {
+    if arguments.is_null() {
+        return String::new();
+    }
     let Value::Object(fields) = arguments else { return short(&value(arguments), ARGUMENTS_CHARS_MAX) };
     let is_first = |name: &str| Some(name) == command || (command.is_none() && paths.contains(&name));
     let mut parts: Vec<String> = Vec::new();

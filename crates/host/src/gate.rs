@@ -10,11 +10,10 @@ use tokio::sync::{OnceCell, oneshot};
 use tokio_util::task::TaskTracker;
 use toolhost_contract::workspace::{FenceReport, Tier, Workspace};
 use toolhost_contract::{
-    Answer, Approval, BoxFuture, Call, CallId, CallerKind, Effect, ErrorCode, ErrorKind, Made, Outcome, Scope, Success,
-    ToolError, Trace,
+    Answer, Approval, BoxFuture, Call, CallId, CallerKind, Effect, ErrorCode, ErrorKind, Made, Outcome, Preview, Scope,
+    Success, ToolError, Trace,
 };
-
-use toolhost_store::{AskChange, Permit};
+use toolhost_store::{Ask, AskChange, Permit};
 
 use crate::arguments::Arguments;
 use crate::asking::edits::EditRules;
@@ -137,6 +136,27 @@ impl Gate {
             profiles: Arc::clone(&config.profiles),
             workspace: Some(Arc::clone(&config.executor)),
         }
+    }
+
+    /// What a call that waits for a person would do with other arguments, as the person is shown it. It asks nobody and does nothing.
+    ///
+    /// # Errors
+    /// The tool does not take the arguments, a rule denies them, or the tool cannot say what it would do.
+    pub async fn preview_edited(&self, ask: &Ask, shown: &Shown, arguments: Value) -> Result<Preview, ToolError> {
+        self.edit_rules().check(shown, &Answer::AllowEdited { arguments: arguments.clone() }).await?;
+        let gone = || ToolError::new(ErrorKind::NotFound, "the tool of this call is not there any more");
+        let tool = self.registry().get(&ask.tool).ok_or_else(gone)?;
+        let profile = self.profile(&shown.profile).map_err(|_| gone())?;
+        let call: Call = serde_json::from_value(ask.call.clone()).map_err(ToolError::internal)?;
+        let hooks = Hooks::default();
+        let (arguments, _) = tool.fitted(tool.given(&arguments, None), self.state.config.executor.names_of_root())?;
+        let arguments = self.state.analyze(tool, profile, arguments, &hooks).await?;
+        let verdict = profile.decide(tool, &arguments.looked(tool));
+        let case = Case { call: &call, tool, profile, verdict: &verdict, hooks: &hooks };
+        let mut preview = self.state.preview(case, &arguments).await?;
+        self.redact_text(&mut preview.summary);
+        self.redact_text(&mut preview.detail);
+        Ok(preview)
     }
 
     /// What would be decided of a call that is not made, and the rule that a person has granted for it.

@@ -78,6 +78,9 @@ impl People {
     /// # Errors
     /// If it is no name, or differs from a known one in large and small letters alone: people would take one for the other.
     pub async fn add_user(&self, name: &str) -> Result<i64> {
+        if !is_name(name) {
+            return Err(Error::Name(name.to_owned()));
+        }
         let mut tx = self.db.write().await?;
         let names = sql("SELECT name FROM account WHERE lower(name) = lower($1)").bind(name).all(&mut tx).await?;
         let names: Vec<String> = names.iter().map(|row| row.get("name")).collect::<Result<_>>()?;

@@ -196,7 +196,7 @@ impl Redactor {
             }
             for beside in shapes.short_named.captures_iter(text) {
                 let (Some(name), Some(value)) = (beside.get(1), beside.get(2)) else { continue };
-                if is_named(name.as_str()) && is_no_name(value.as_str(), &text[value.end()..]) {
+                if is_named(name.as_str()) && is_no_name((name.as_str(), value.as_str()), &text[value.end()..]) {
                     found.push(value.range());
                 }
             }
@@ -328,7 +328,7 @@ impl Redactor {
                     match field {
                         Value::String(text)
                             if self.names.is_in(key)
-                                && ((is_named(key) && (is_random(text) || is_no_name(text, "")))
+                                && ((is_named(key) && (is_random(text) || is_no_name((key, text), "")))
                                     || (names_password(key) && is_password(text, ""))) =>
                         {
                             REDACTED.clone_into(text);

@@ -198,7 +198,7 @@ pub(super) const NAMED_OTHERWISE: &[&str] =
 /// What such a name ends in where it tells where a secret is, or of which kind.
 const NAMED_ABOUT: &[&str] = &[
     "id", "name", "file", "path", "dir", "url", "uri", "type", "length", "ttl", "endpoint", "sha", "sha1", "sha256",
-    "sum",
+    "sum", "version", "ref",
 ];
 /// A shorter word may be one that people write.
 pub(super) const RANDOM_CHARS_MIN: usize = 16;
@@ -267,6 +267,15 @@ pub(super) const NAMES: &[&str] = &[
     "passw",
     "pwd",
     "PWD",
+    "pw:",
+    "pw=",
+    "PW:",
+    "PW=",
+    "jwt",
+    "JWT",
+    "otp",
+    "OTP",
+    "rivate key",
     "pass:",
     "pass=",
     "Pass:",
@@ -325,7 +334,7 @@ macro_rules! leads_to {
 
 /// A password beside its name, however short, also in HTML, where quotes are references (`&#34;`). The first group is kept, and the second is a secret if it [may be one](is_password).
 pub(super) const PASSWORD: &str = concat!(
-    r#"(?i)((?:pass(?:word|wd|phrase|wort)|\bpass|\bpwd|kennwort|mot de passe|contrase[nñ]a|senha|wachtwoord|парол[ья]|密码|密碼|パスワード|비밀번호"#,
+    r#"(?i)((?:pass(?:word|wd|phrase|wort)|(?:\b|_)pass|(?:\b|_)pwd|\bpw|kennwort|mot de passe|contrase[nñ]a|senha|wachtwoord|парол[ья]|密码|密碼|パスワード|비밀번호"#,
     r#"|heslo|\bparola|lösenord|passord|şifre|jelszó|salasana|adgangskode|hasło|كلمة المرور|كلمة السر)"#,
     leads_to!(),
     // An option of a command.
@@ -336,12 +345,13 @@ pub(super) const PASSWORD: &str = concat!(
 /// A value beside a name that tells of a secret, where the value is short. The first group is kept, and the second is a secret
 /// if it is [no name](is_no_name).
 pub(super) const SHORT_NAMED: &str = concat!(
-    r#"(?i)([a-z0-9_.-]*(?:secret|api[ _-]?key|access[ _-]?key|token|credential)[a-z0-9_-]*"#,
+    r#"(?i)([a-z0-9_.-]*(?:secret|api[ _-]?key|access[ _-]?key|private[ _-]?key|token|credential|\bjwt|\botp)[a-z0-9_-]*"#,
     leads_to!(),
     r#")([a-z0-9!@#$%^&*?+~_./-]{6,})"#,
 );
 /// How names of methods and encodings begin, which stand where a password could.
-const METHODS: &[&str] = &["sha", "md5", "argon", "bcrypt", "scrypt", "pbkdf", "base", "utf", "aes", "rsa", "hs", "rs"];
+const METHODS: &[&str] =
+    &["sha", "md5", "argon", "oauth", "bcrypt", "scrypt", "pbkdf", "base", "utf", "aes", "rsa", "hs", "rs"];
 
 /// Whether a name is that of a password, such as `dbPassword`.
 pub(super) fn names_password(name: &str) -> bool {
@@ -358,15 +368,21 @@ pub(super) fn is_password(value: &str, behind: &str) -> bool {
 }
 
 /// Whether the value beside the name of a secret is one, and not the name of something: a word of it has letters and digits that take
-/// turns, or letters and as many digits as no version has. In `secret-of-2026` and `TokenV2` none has.
-pub(super) fn is_no_name(value: &str, behind: &str) -> bool {
+/// turns, or letters and as many digits as no version has. In `secret-of-2026` and `TokenV2` none has. A text in quotes is a value, and
+/// `client_secret` says more than `token` does: there letters and a digit are enough. `name`: with what leads to the value.
+pub(super) fn is_no_name((name, value): (&str, &str), behind: &str) -> bool {
+    let is_quoted = name.ends_with(['"', '\'', '`']);
+    let word =
+        name.trim_start().split(|c: char| !(c.is_ascii_alphanumeric() || "_.-".contains(c))).next().unwrap_or_default();
+    let says_more = !word.contains('.') && !BARE_NAMES.contains(&&*word.to_ascii_lowercase());
     let is_letter = |byte: &u8| byte.is_ascii_alphabetic();
     let is_mixed = |word: &str| {
         let bytes = word.as_bytes();
         let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
         let goes_on = bytes.windows(2).any(|pair| pair[0].is_ascii_digit() && is_letter(&pair[1]));
         let is_version = bytes.windows(2).any(|pair| matches!(pair[0], b'v' | b'V') && pair[1].is_ascii_digit());
-        bytes.iter().any(is_letter) && (digits >= DIGITS_OF_SECRET_MIN || (digits > 0 && goes_on && !is_version))
+        let is_enough = digits > 0 && ((goes_on && !is_version) || is_quoted || (says_more && !is_version));
+        bytes.iter().any(is_letter) && (digits >= DIGITS_OF_SECRET_MIN || is_enough)
     };
     let ends_as_file =
         value.rsplit_once('.').is_some_and(|(_, end)| end.len() <= 4 && end.bytes().all(|b| is_letter(&b)));
@@ -379,6 +395,9 @@ pub(super) fn is_no_name(value: &str, behind: &str) -> bool {
         && value.split(['-', '_', '.', '/']).any(is_mixed)
 }
 
+/// Names that code gives to much else.
+const BARE_NAMES: &[&str] =
+    &["api", "access", "private", "the", "secret", "secrets", "token", "tokens", "credential", "credentials"];
 /// A version or a number of a name has fewer.
 const DIGITS_OF_SECRET_MIN: usize = 3;
 /// Shorter values with a `/` are places of files.

@@ -49,7 +49,7 @@ impl People for Nobody {
 
 impl GateState {
     /// What a person is shown: what the tool says the call would do, or else its arguments.
-    pub(super) async fn preview(&self, case: Case<'_>, arguments: &Arguments) -> Result<Preview, ToolError> {
+    pub(crate) async fn preview(&self, case: Case<'_>, arguments: &Arguments) -> Result<Preview, ToolError> {
         let Case { call, tool, profile, hooks, .. } = case;
         let workspace = Workspace::new(Arc::clone(&self.config.executor), profile.fence.clone());
         let catalog =

@@ -89,7 +89,7 @@ async fn reviews_are_listed_beside_the_artifacts_with_what_became_of_each() {
     let answer = form(&[("digest", digest(&page)), ("part", "1"), ("decision", "feedback"), ("text", "more")]);
     assert_eq!(browser.post(&path, &answer).await.status, 303);
     let list = browser.get("/projects/p0/plan/artifacts").await.body;
-    for shown in ["The &#60;first&#62; plan", &format!("href=\"{path}\""), &format!("{first} · feedback, by local")] {
+    for shown in ["The &#60;first&#62; plan", &format!("href=\"{path}\""), &format!("{first} · local gave feedback")] {
         assert!(list.contains(shown), "{shown}: {list}");
     }
     assert!(list.contains("waits for an answer") && list.contains(&second) && !list.contains("No review?"), "{list}");

@@ -548,21 +548,41 @@ async fn the_texts_of_a_call_are_edited_without_json() {
     let browser = Browser::signed_in(&rig, USER_NAME).await;
     let path = format!("/asks/p0/{ask}");
     let page = browser.get(&path).await;
-    assert!(page.body.contains("name=\"text:path\" rows=\"1\""), "{}", page.body);
+    assert!(page.body.contains("name=\"text:/path\" rows=\"1\""), "{}", page.body);
     let digest = digest(&page);
     let arguments = r#"{"path": "asked.txt", "content": "one\ntwo\n"}"#;
-    let edit = |path: &str, content: &str| {
-        let texts = [("texts", "on"), ("text:path", path), ("text:content", content)];
-        form(&[&[("decision", "edit"), ("digest", &digest), ("arguments", arguments)][..], &texts].concat())
+    let edit = |decision: (&str, &str), path: &str, content: &str| {
+        let texts = [("texts", "on"), ("text:/path", path), ("text:/content", content)];
+        form(&[&[decision, ("digest", &digest), ("arguments", arguments)][..], &texts].concat())
     };
-    let refused = browser.post(&path, &edit("", "mine")).await;
-    assert_eq!(refused.status, 400, "{refused:?}");
+    // Whatever else the form is sent for, what was typed stays.
+    let typed = "name=\"text:/content\" rows=\"2\" spellcheck=\"false\">\nmine</textarea>";
+    for (decision, status) in [
+        (("decision", "allow"), 400),
+        (("rule", "on"), 400),
+        (("line", "1"), 200),
+        (("look", "week"), 200),
+        (("decision", "deny"), 400),
+    ] {
+        let shown = browser.post(&path, &edit(decision, "asked.txt", "mine")).await;
+        assert_eq!(shown.status, status, "{decision:?}: {shown:?}");
+        assert!(shown.body.contains(typed), "{decision:?}: {}", shown.body);
+        assert!(shown.body.contains("<details open><summary>Allow it with other arguments"), "{}", shown.body);
+    }
+    let looked = browser.post(&path, &edit(("look", "edit"), "edited.txt", "mine\r\n")).await;
     assert!(
-        refused.body.contains("name=\"text:content\" rows=\"1\" spellcheck=\"false\">\nmine</textarea>"),
+        looked.body.contains("As edited: write edited.txt") && looked.body.contains("class=\"new\">+mine"),
         "{}",
-        refused.body
+        looked.body
     );
-    assert_eq!(browser.post(&path, &edit("edited.txt", "one\r\ntwo\r\n")).await.status, 303);
+    assert!(looked.body.contains("value=\"allow\""), "nothing is decided: {}", looked.body);
+    assert_eq!(browser.post(&path, &edit(("look", "edit"), "../x", "mine")).await.status, 400);
+    let refused = browser.post(&path, &edit(("decision", "edit"), "", "mine")).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    let beside = "data-key=\"e\" aria-invalid=\"true\" aria-describedby=\"arguments-error\"";
+    assert!(refused.body.contains(typed) && refused.body.contains(beside), "{}", refused.body);
+    let done = browser.post(&path, &edit(("decision", "edit"), "edited.txt", "one\r\ntwo\r\n")).await;
+    assert_eq!(done.status, 303, "{done:?}");
     rig.call(&token, "approval.wait", json!({ "approvalId": ask })).await;
     let root = rig.houses[0].workspace.root();
     let written = std::fs::read_to_string(root.join("edited.txt")).unwrap();
@@ -653,6 +673,8 @@ async fn a_long_effect_has_parts_and_its_yes_stands_at_the_end_of_the_last() {
     people.set_role(rig.houses[0].project.id, eve, Role::Editor).await.unwrap();
     let hasty = Browser::signed_in(&rig, "eve").await;
     let of_first = digest(&hasty.get(&format!("{path}?part=3")).await);
+    // A request that is sent nothing has shown nothing.
+    assert_eq!(hasty.send(("HEAD", &format!("{path}?part=2")), &[], "").await.status, 200);
     for (opens, missing) in [(1, 2), (2, 0)] {
         hasty.get(&format!("{path}?part={opens}")).await;
         let yes = form(&[("decision", "allow"), ("digest", &of_first), ("part", "3")]);

@@ -70,7 +70,10 @@ async fn a_call_that_was_asked_about_leads_to_its_ask_and_says_who_answered() {
         assert_eq!(answered.status, 303, "{answered:?}");
         let unused = browser.get(&page).await.body;
         assert!(unused.contains(&format!("{link}local allowed it; not used yet")), "{unused}");
-        assert!(unused.contains("1 answer is not used yet: its agent uses it when the session goes on."), "{unused}");
+        assert!(
+            unused.contains("1 answer of people waits for its agent, which may use it when the session goes on."),
+            "{unused}"
+        );
         let outcome = house.run(uses).await;
         assert!(outcome.ok && outcome.data.get("approvalId").is_none(), "{outcome:?}");
         house.rows().await;
@@ -125,10 +128,7 @@ async fn an_ask_of_a_session_whose_server_has_died_says_that_it_was_interrupted(
     call.scope.session_id = Some(ID.to_owned());
     let ask = house.run(call).await.data["approvalId"].as_str().unwrap().to_owned();
     let page = browser.get(&format!("/asks/p0/{ask}")).await.body;
-    assert!(
-        page.contains(", which was interrupted: its agent uses the answer when somebody tells it to go on"),
-        "{page}"
-    );
+    assert!(page.contains(", which was interrupted: its agent may use the answer when the session goes on"), "{page}");
 }
 
 /// A turn whose one call has not ended.
@@ -229,7 +229,7 @@ async fn an_ask_says_how_its_session_has_stopped_and_goes_only_with_one_that_was
             let page = browser.get(&format!("/asks/p0/{ask}")).await.body;
             let said = match is_withdrawn {
                 true => "Withdrawn: the session that asked was cancelled.".to_owned(),
-                false => format!(", which {why}: its agent uses the answer when somebody tells it to go on"),
+                false => format!(", which {why}: its agent may use the answer when the session goes on"),
             };
             assert!(page.contains(&said), "{state:?}: {page}");
             assert_eq!(page.contains("Allow once"), !is_withdrawn, "{state:?}: {page}");

@@ -611,7 +611,7 @@ async fn people_say_something_resume_cancel_and_fork_by_forms() {
     assert!(no_number.status == 400 && no_number.body.contains(beside), "{no_number:?}");
     let busy = browser.post(&path, &form(&[("do", "say"), ("text", "busy")])).await;
     assert_eq!(busy.status, 409);
-    assert!(busy.body.contains("busy</textarea>") && busy.body.contains("wait until it stops"), "{}", busy.body);
+    assert!(busy.body.contains("busy</textarea>") && busy.body.contains("Wait until it stops"), "{}", busy.body);
     for wrong in
         [form(&[("do", "say"), ("text", " ")]), form(&[("do", "fork"), ("turns", "x")]), form(&[("do", "dance")])]
     {

@@ -10,11 +10,12 @@ use toolhost_contract::workspace::FenceReport;
 use toolhost_contract::{ErrorKind, ToolError, visible_line};
 use toolhost_store::{Member, Role, Token};
 
+use super::done::Done;
 use super::failure::sentence;
 use super::route::{Made, Route, Wanted};
 use super::text::When;
 use super::visitor::{Membership, Visitor};
-use super::{Place, page, see};
+use super::{Place, page, see, see_done};
 use crate::http::envelope;
 use crate::http::token::Right;
 use crate::http::work::{NewRole, TokenMade, TokenWish};
@@ -229,6 +230,9 @@ fn members(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let membership = visitor.membership(wanted.part("project")).await?;
         let Some(form) = wanted.form else { return Ok(see(&membership.path(SECTION))) };
         let done = set_member(&visitor, &membership, &form).await;
+        if done.is_ok() {
+            return Ok(see_done(&membership.path(SECTION), Done::MemberSaved));
+        }
         answered(&visitor, &membership, form, done).await
     })
 }
@@ -248,6 +252,9 @@ async fn set_member(
     }
     if !wrong.is_empty() {
         return Err(Untaken::Fields(wrong));
+    }
+    if membership.role != Role::Owner {
+        return Err(ToolError::new(ErrorKind::Permission, "Members are for owners of the project to change").into());
     }
     visitor.need_recent(STALE)?;
     if field("member") == visitor.login.user {

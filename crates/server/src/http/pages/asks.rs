@@ -22,7 +22,7 @@ use toolhost_host::{
 };
 use toolhost_store::{Ask, AskKind, AskState, AskSummary, Error as StoreError, SessionState};
 
-use self::edited::{TextField, edited_arguments, text_fields};
+use self::edited::{EditedEffect, TextField, Typed};
 use self::ended::Ended;
 use self::parts::parts_of;
 pub(super) use self::parts::{Line, Parts};
@@ -161,6 +161,8 @@ struct AskPage<'a> {
     session: Option<(String, Option<String>)>,
     /// How that session has stopped, if it has, and whether it can be told here to go on.
     stopped: Option<(&'static str, bool)>,
+    /// Whether it has finished: a message lets it go on.
+    is_finished: bool,
     round: i64,
     masked: usize,
     left_out: u64,
@@ -181,8 +183,11 @@ struct AskPage<'a> {
     can: Can,
     /// Empty where it runs as it is or not at all.
     arguments: String,
-    /// The texts among them, each in a field of its own.
+    /// The texts among them, each in a field of its own, and whether one of them is wrong.
     fields: Vec<TextField>,
+    is_of_field: bool,
+    /// What the call would do as it was edited, where that was asked.
+    effect: Option<EditedEffect>,
     /// What an edit of a text begins with.
     whole: Cow<'a, str>,
     /// The same with its deceiving marks written out, where it has such.
@@ -234,7 +239,8 @@ fn one_ask(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             let part = wanted.asked("part").and_then(|part| part.parse().ok()).unwrap_or(1);
             let with_past = wanted.asked("past") == Some("week");
             let is_split = wanted.asked("view") == Some(SPLIT);
-            return one(&visitor, &membership, id, (part, with_past, is_split)).await;
+            let tried = Tried { part, with_past, is_split, ..Tried::default() };
+            return one(&visitor, &membership, id, (tried, wanted.shows)).await;
         };
         decide(&visitor, &membership, id, form).await
     })
@@ -316,7 +322,7 @@ fn risk(membership: &Membership, tool: &str) -> Risk {
     Risk(tool.map_or(Effect::Reaches, |tool| tool.info.facts.effect))
 }
 
-/// One ask. `part` is which of its pages, from 1.
+/// One ask, as it is looked at. `is_shown`: whether the browser is sent the page.
 ///
 /// # Errors
 /// If it is not there, or the database does not answer.
@@ -324,12 +330,11 @@ async fn one(
     visitor: &Visitor<'_>,
     membership: &Membership,
     id: &str,
-    (part, with_past, is_split): (usize, bool, bool),
+    (tried, is_shown): (Tried, bool),
 ) -> Result<Response<Body>, ToolError> {
     let (ask, shown) = found(membership, id).await?;
-    let tried = Tried { part, with_past, is_split, ..Tried::default() };
-    let parts = parts_of(&shown).count();
-    if ask.state == AskState::Open && membership.approver && parts > 1 {
+    let (parts, part) = (parts_of(&shown).count(), tried.part);
+    if is_shown && ask.state == AskState::Open && membership.approver && parts > 1 {
         // Who agrees to it must have been shown each of them.
         let queue = membership.project.gate.queue();
         queue.saw_part(&person(visitor, membership), (&ask, &shown), part.clamp(1, parts), PLACE).await?;
@@ -353,12 +358,34 @@ struct Tried {
     text: String,
     /// For how long a rule should hold; empty for as long as is offered.
     hours: String,
-    /// The arguments or the text of an edit.
+    /// The text of an edit, where it is another one than the one that is asked about.
     edited: Option<String>,
+    typed: Typed,
+    /// What the call would do as it was edited.
+    effect: Option<EditedEffect>,
     error: Option<String>,
     /// The field that the error is about; empty for none.
     error_at: &'static str,
 }
+
+impl Tried {
+    /// What a form has, to be shown again on the last part.
+    fn kept<'f>(shown: &Shown, text: String, field: &impl Fn(&str) -> &'f str) -> Self {
+        let edited = field("edited").replace("\r\n", "\n");
+        let is_other = !edited.is_empty() && shown.kind != AskKind::Approval && edited != shown.detail;
+        Self {
+            part: usize::MAX,
+            text,
+            hours: field("hours").to_owned(),
+            edited: is_other.then_some(edited),
+            typed: Typed::of(shown, field),
+            ..Self::default()
+        }
+    }
+}
+
+/// How a session has stopped whose agent has given its answer.
+const FINISHED: &str = "has finished";
 
 /// How the session has stopped that made an ask which waits or was answered, and whether the person may tell it to go on: its agent uses the
 /// answer then.
@@ -372,7 +399,7 @@ async fn stopped(membership: &Membership, ask: &Ask) -> Result<Option<(&'static 
         Err(error) => return Err(error.into()),
     };
     let how = match session.state {
-        SessionState::Done => "has finished",
+        SessionState::Done => FINISHED,
         SessionState::Failed => "has failed",
         SessionState::Limited => "was stopped by a limit",
         SessionState::Paused => "is paused",
@@ -446,12 +473,12 @@ async fn ask_page<'a>(
         Some(_) if tried.with_past => Some(Past::of(membership, (ask, shown), visitor.clock).await?),
         _ => None,
     };
-    let arguments = match &tried.edited {
-        Some(edited) if shown.kind == AskKind::Approval => edited.clone(),
-        _ => serde_json::to_string_pretty(&shown.arguments).unwrap_or_default(),
-    };
-    let is_edited = tried.edited.is_some();
-    let whole = tried.edited.filter(|_| shown.kind != AskKind::Approval);
+    let arguments = tried.typed.json(shown);
+    let is_edited = tried.edited.is_some() || tried.typed.is_changed(shown);
+    let of_arguments = tried.error.as_deref().filter(|_| tried.error_at == "arguments");
+    let fields = tried.typed.fields(shown, of_arguments);
+    let stopped = stopped(membership, ask).await?;
+    let whole = tried.edited;
     Ok(AskPage {
         place: Place { project: Some(membership), live, ..visitor.place() },
         id: ask_id(ask.number),
@@ -470,7 +497,8 @@ async fn ask_page<'a>(
         risk: Risk(shown.effect),
         left: visitor.time_left(ask.expires_at_ms),
         session: ask.session_id.as_deref().map(|id| session_of(membership, id)),
-        stopped: stopped(membership, ask).await?,
+        is_finished: stopped.is_some_and(|(how, _)| how == FINISHED),
+        stopped,
         round: shown.round,
         masked: if shown.left_out > 0 { 0 } else { shown.masked },
         left_out: shown.left_out,
@@ -486,7 +514,9 @@ async fn ask_page<'a>(
         until: When::on(ask.expires_at_ms),
         can: if is_open { Can::of(shown, is_last && may_allow) } else { Can::default() },
         // A mask in an argument would be written as it stands.
-        fields: if shown.editable && shown.masked == 0 { text_fields(shown, &arguments) } else { Vec::new() },
+        effect: tried.effect,
+        is_of_field: fields.iter().any(|field| field.is_wrong),
+        fields: if shown.editable && shown.masked == 0 { fields } else { Vec::new() },
         arguments: if shown.editable && shown.masked == 0 { visible_json(&arguments) } else { String::new() },
         written_out: match shown.kind {
             AskKind::Approval => None,
@@ -563,9 +593,24 @@ async fn decide(
     };
     let text = answer_text(&shown, field("choice"), field("text"))?;
     if field("look") == "week" {
-        let hours = field("hours").to_owned();
-        let tried = Tried { part: usize::MAX, with_past: true, text, hours, ..Tried::default() };
+        let tried = Tried { with_past: true, ..Tried::kept(&shown, text, &field) };
         return Ok(page(StatusCode::OK, &ask_page(visitor, membership, (&ask, &shown), tried).await?));
+    }
+    if field("look") == "edit" {
+        let kept = Tried::kept(&shown, text, &field);
+        let looked = match kept.typed.arguments(&shown) {
+            Ok(arguments) => EditedEffect::of(membership, (&ask, &shown), &arguments).await,
+            Err(error) => Err(error),
+        };
+        let (status, tried) = match looked {
+            Ok(effect) => (StatusCode::OK, Tried { effect: Some(effect), ..kept }),
+            Err(error) if error.kind == ErrorKind::Internal => return Err(error),
+            Err(error) => {
+                let status = envelope::status(&error);
+                (status, Tried { error: Some(sentence(&error)), error_at: "arguments", ..kept })
+            }
+        };
+        return Ok(page(status, &ask_page(visitor, membership, (&ask, &shown), tried).await?));
     }
     if !field("line").is_empty() {
         return about_line(visitor, membership, (&ask, &shown), (&text, &field)).await;
@@ -576,15 +621,9 @@ async fn decide(
         Err(error) => {
             let (ask, shown) = found(membership, id).await?;
             let status = envelope::status(&error);
-            let edited = match (word, shown.kind) {
-                ("edit", AskKind::Approval) => Some(edited_arguments(&shown, &field)),
-                ("edit", _) => Some(field("edited").replace("\r\n", "\n")),
-                _ => None,
-            };
             let error_at = field_of(word, &shown, &error, field("rule") == "on");
             let error = Some(sentence(&error));
-            let hours = field("hours").to_owned();
-            let tried = Tried { part: usize::MAX, text, edited, hours, error, error_at, ..Tried::default() };
+            let tried = Tried { error, error_at, ..Tried::kept(&shown, text, &field) };
             Ok(page(status, &ask_page(visitor, membership, (&ask, &shown), tried).await?))
         }
     }
@@ -618,8 +657,9 @@ async fn about_line<'f>(
         }
     };
     let part = field("part").parse().unwrap_or(usize::MAX);
+    let kept = Tried::kept(shown, text, field);
     let status = if error.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
-    let tried = Tried { part, text, error, ..Tried::default() };
+    let tried = Tried { part, error, ..kept };
     Ok(page(status, &ask_page(visitor, membership, (ask, shown), tried).await?))
 }
 
@@ -639,10 +679,14 @@ pub(super) async fn answer<'f>(
     }
     // Texts of several answers stand in one form, each in a field of its own.
     let text = match word {
-        "edit" if shown.kind == AskKind::Approval => edited_arguments(shown, &field),
+        "edit" if shown.kind == AskKind::Approval => Typed::of(shown, &field).arguments(shown)?,
         "edit" => field("edited").replace("\r\n", "\n"),
         _ => text.to_owned(),
     };
+    if word == "allow" && shown.kind == AskKind::Approval && Typed::of(shown, &field).is_changed(shown) {
+        let message = "You have changed the arguments, and this button allows the call as it was asked";
+        return Err(ToolError::new(ErrorKind::Validation, message).hint("Press \"Allow as edited\", or put them back."));
+    }
     if word == "deny" && text.trim().is_empty() {
         return Err(ToolError::new(ErrorKind::Validation, "Say why not: the agent reads it"));
     }

@@ -129,6 +129,8 @@ impl Line {
     fn of(row: &Row, begun: Option<&Row>, visitor: &Visitor<'_>, membership: &Membership, names: &Names) -> Self {
         let body = row.content();
         let arguments = body.get("arguments").filter(|arguments| !arguments.is_null()).cloned();
+        // What a person has allowed may be other arguments than the call came with.
+        let arguments = body.pointer("/decision/arguments").cloned().or(arguments);
         let arguments = arguments.or_else(|| begun?.content().get("arguments").cloned()).unwrap_or_default();
         let text = |pointer: &str| visible_line(body.pointer(pointer).and_then(Value::as_str).unwrap_or_default());
         let (said, class) = said(row, &body);
@@ -215,7 +217,7 @@ fn said(row: &Row, body: &Value) -> (String, &'static str) {
     let flag = |pointer: &str| body.pointer(pointer).and_then(Value::as_bool) == Some(true);
     let message = in_one_line(body.pointer("/outcome/message").and_then(Value::as_str).unwrap_or_default());
     match row.event.as_str() {
-        "finished" if flag("/outcome/pending") => ("waits for a person".to_owned(), "warn"),
+        "finished" if flag("/outcome/pending") => ("put to a person".to_owned(), "warn"),
         "finished" if flag("/outcome/ok") => match body.pointer("/outcome/exitCode").and_then(Value::as_i64) {
             Some(code) if code != 0 => (format!("done, exit code {code}"), "warn"),
             _ => ("done".to_owned(), "good"),

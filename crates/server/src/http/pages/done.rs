@@ -15,10 +15,11 @@ pub(super) enum Done {
     Moved,
     Created,
     Forked,
+    MemberSaved,
 }
 
 impl Done {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Applied,
         Self::Discarded,
         Self::SidesTaken,
@@ -31,6 +32,7 @@ impl Done {
         Self::Moved,
         Self::Created,
         Self::Forked,
+        Self::MemberSaved,
     ];
 
     /// As a cookie holds it.
@@ -48,6 +50,7 @@ impl Done {
             Self::Moved => "moved",
             Self::Created => "created",
             Self::Forked => "forked",
+            Self::MemberSaved => "member-saved",
         }
     }
 
@@ -71,6 +74,9 @@ impl Done {
             Self::Moved => "It has another state.",
             Self::Created => "It is created.",
             Self::Forked => "This is the new session. The one that it was forked off stays as it is.",
+            Self::MemberSaved => {
+                "It is saved. A member signs in with a link, which the operator of this server makes: `toolhost --user NAME login`."
+            }
         }
     }
 }

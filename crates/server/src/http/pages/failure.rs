@@ -6,7 +6,8 @@ use super::marks::without_marks;
 
 /// A failure in a sentence, with what a person does about it.
 pub(super) fn sentence(error: &ToolError) -> String {
-    let step = next_step(error).map(|step| format!(" {}.", step.trim_end_matches('.'))).unwrap_or_default();
+    let step =
+        next_step(error).map(|step| format!(" {}.", begun_large(step.trim_end_matches('.')))).unwrap_or_default();
     let message = format!("{}.{step}", error.message.trim_end_matches(['.', '?']));
     begun_large(&without_marks(&message))
 }

@@ -9,6 +9,7 @@ use toolhost_contract::{ErrorKind, ToolError, visible_line};
 use toolhost_host::{Decide, Person, Profile, Registered, rule_id, rule_number, rule_words};
 use toolhost_store::{Permit, Role};
 
+use super::asks::Risk;
 use super::failure::begun_large;
 use super::marks::without_marks;
 use super::route::{Made, Route, Wanted};
@@ -254,7 +255,10 @@ fn profile(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let tools = gate.tools_of(profile).map(|tool| ToolLine {
             name: tool.info.name.to_string(),
             title: tool.info.title.to_string(),
-            effect: tool.info.facts.effect.as_str(),
+            effect: match Risk(tool.info.facts.effect).word() {
+                "" => "asks a person",
+                word => word,
+            },
         });
         let fence = &profile.fence;
         let shown = ProfilePage {

@@ -15,6 +15,8 @@ pub(super) struct Wanted {
     pub(super) query: BTreeMap<String, String>,
     /// What a form says; `None` where nothing was sent, and so nothing may change.
     pub(super) form: Option<BTreeMap<String, String>>,
+    /// Whether the answer is shown: a HEAD request has none of it.
+    pub(super) shows: bool,
     /// The address of the server as the browser uses it: `https://tools.example`.
     pub(super) server: String,
     /// Files of the form, by the names of their fields.

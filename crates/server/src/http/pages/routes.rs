@@ -192,9 +192,9 @@ impl Pages {
         login: &Login,
     ) -> Result<Wanted, Response<Body>> {
         let query = query_of(parts.uri.query().unwrap_or_default()).map_err(|error| failed(&error, Some(login)))?;
-        let server = self.door.server(&parts.headers);
+        let (server, shows) = (self.door.server(&parts.headers), parts.method != Method::HEAD);
         if only_looks(parts) {
-            return Ok(Wanted { path, query, form: None, server, files: BTreeMap::new() });
+            return Ok(Wanted { path, query, form: None, shows, server, files: BTreeMap::new() });
         }
         if !self.door.sent_by_own_page(&parts.headers) {
             let error = ToolError::new(ErrorKind::Security, "This form was not sent by a page of this server.")
@@ -207,14 +207,14 @@ impl Pages {
             let limits = HttpLimits { body_bytes: most, ..self.limits };
             let body = whole(&limits, body).await.map_err(|error| no_form(&error, &login.user))?;
             let sent = multipart::parse(&body, boundary).map_err(|error| failed(&error, Some(login)))?;
-            return Ok(Wanted { path, query, form: Some(sent.fields), server, files: sent.files });
+            return Ok(Wanted { path, query, form: Some(sent.fields), shows, server, files: sent.files });
         }
         let limits = HttpLimits { body_bytes: FORM_BYTES_MAX.min(self.limits.body_bytes), ..self.limits };
         let body = whole(&limits, body).await.map_err(|error| no_form(&error, &login.user))?;
         let text = std::str::from_utf8(&body)
             .map_err(|_| failed(&ToolError::new(ErrorKind::Validation, "The form is no text."), Some(login)))?;
         let form = query_of(text).map_err(|error| failed(&error, Some(login)))?;
-        Ok(Wanted { path, query, form: Some(form), server, files: BTreeMap::new() })
+        Ok(Wanted { path, query, form: Some(form), shows, server, files: BTreeMap::new() })
     }
 
     /// The page for an address that no page has, or that takes no such request, with the menu for whoever has signed in.

@@ -35,6 +35,7 @@ impl Ended {
         let said = match (ask.end(), outcome("ok")) {
             (AskEnd::Open, _) => return None,
             (AskEnd::Answered, _) if !is_held_call => format!("{by} {did}. The agent has not heard it yet."),
+            (AskEnd::Answered, _) if is_denied => format!("{by} {did}. The agent has not heard it yet."),
             (AskEnd::Answered, _) => format!("{by} {did}. The call has not used this answer."),
             (AskEnd::Used, _) if !is_held_call => format!("{by} {did}. The agent has heard it."),
             (AskEnd::Used, _) if is_denied => format!("{by} {did}. The call was not made."),
@@ -90,7 +91,10 @@ pub(in super::super) fn in_words(ask: &AskSummary) -> String {
     let by = visible_line(ask.answered_by.as_deref().unwrap_or("nobody"));
     match ask.end() {
         AskEnd::Open => String::new(),
-        AskEnd::Answered => format!("{by} {did}; not used yet"),
+        AskEnd::Answered if ask.said.as_deref().is_some_and(|said| said.starts_with("allow")) => {
+            format!("{by} {did}; not used yet")
+        }
+        AskEnd::Answered => format!("{by} {did}; not heard yet"),
         AskEnd::Used => format!("{by} {did}"),
         AskEnd::Unused => format!("{by} {did}; expired before it was used"),
         AskEnd::TakenBack => format!("{by} {did}; taken back"),

@@ -14,9 +14,7 @@ use toolhost_store::{AskSummary, Role, SessionRow, StepRow};
 use super::super::forms::{Field, Shape, choice, complain, filled};
 use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
-use super::super::sessions::{
-    Can, State, Unheard, answer_text, ended_call, models_of, offers_of, state_of, unheard, usual_of,
-};
+use super::super::sessions::{Can, State, Unheard, answer_text, ended_call, model_field, models_of, state_of, unheard};
 use super::super::text::{Shown, When, count, dollars, duration, headline};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see};
@@ -97,9 +95,8 @@ fn ask(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
             let name = wanted.asked("name").unwrap_or_default();
             let mode = if name.is_empty() { "create" } else { "optimize" };
             let fields = [("name", name), ("mode", mode)];
-            let mut fields: BTreeMap<String, String> =
+            let fields: BTreeMap<String, String> =
                 fields.map(|(field, value)| (field.to_owned(), value.to_owned())).into_iter().collect();
-            fields.insert("model".to_owned(), usual_of(&models_of(&visitor, &membership).await));
             return ask_page(&visitor, &membership, &fields, Wrong::default()).await;
         };
         let run = match run(form) {
@@ -125,7 +122,8 @@ impl Wrong {
     /// What the port has refused. It names that by the words of its fields.
     fn of(error: ToolError, form: &BTreeMap<String, String>) -> Self {
         let is_typed = |name: &&str| form.get(*name).is_some_and(|typed| !typed.trim().is_empty());
-        let about = ["model", "workflow"].into_iter().find(|name| error.message.contains(name) && is_typed(name));
+        let is_meant = |name: &&str| error.message.contains(*name) && (*name == "model" || is_typed(name));
+        let about = ["model", "workflow"].into_iter().find(is_meant);
         match about {
             Some(name) => Self { fields: vec![(name, said(&error))], error: None },
             None => Self { fields: Vec::new(), error: Some(error) },
@@ -196,18 +194,12 @@ async fn ask_page(
     let object = Object::parse(&field("name")).filter(|object| target_of(&object.to_string()).is_some());
     let inside = object.as_ref().and_then(Object::workflow).unwrap_or_default();
     let sessions = sessions_on(visitor, membership, object.as_ref()).await?;
-    let models = offers_of(&models_of(visitor, membership).await);
-    let mut about = filled(
-        vec![
-            Field::new("goal", "What the assistant is to do", Shape::Text(5)),
-            Field::new("model", "Model", Shape::Offered(models))
-                .hint("One that the operator of this server has configured. Where it is empty, the default is taken."),
-        ],
-        form,
-    );
+    let models = models_of(visitor, membership).await;
+    let mut about =
+        filled(vec![Field::new("goal", "What the assistant is to do", Shape::Text(5)), model_field(&models)], form);
     let mut made = filled(
         vec![
-            Field::new("kind", "Its kind", choice(None, &["step", "agent", "asset", "workflow"])),
+            Field::new("kind", "Its kind", choice(None, &["workflow", "step", "agent", "asset"])),
             Field::new("id", "Its id, or the path of an asset", Shape::Line)
                 .hint("Such as check-claims, or assets/style.md."),
             Field::new("workflow", "The workflow that it belongs to, for a step", Shape::Line).value(inside),

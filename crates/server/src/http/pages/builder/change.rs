@@ -81,6 +81,8 @@ struct ChangePage<'a> {
     operations: Vec<OperationRow>,
     /// Whether some are left out of the preview.
     is_part: bool,
+    /// Whether what was chosen cannot be applied: the page shows all of the set, and no button that applies it.
+    is_refused: bool,
     objects: Vec<ObjectRow>,
     /// Where the diffs are shown the other way, and what that is called.
     view: (String, &'static str),
@@ -105,6 +107,8 @@ struct AppliedRow {
     with: Vec<Link>,
     /// The change that took it back.
     undone_by: Option<i64>,
+    /// The change that took that one back again.
+    redone_by: Option<i64>,
 }
 
 struct Link {
@@ -196,6 +200,7 @@ fn one(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 let named = error.details.as_ref().and_then(|details| details.get("deletes")).and_then(Value::as_array);
                 let unconfirmed = named.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned));
                 let tried = Tried {
+                    refused: None,
                     operations: chosen(form),
                     confirmed: confirmed(form),
                     unconfirmed: unconfirmed.collect(),
@@ -213,6 +218,8 @@ fn one(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
 #[derive(Default)]
 struct Tried {
     operations: Option<Vec<i64>>,
+    /// Operations that were chosen and cannot be applied without others.
+    refused: Option<Vec<i64>>,
     confirmed: BTreeSet<String>,
     /// Deletes that the package named.
     unconfirmed: BTreeSet<String>,
@@ -325,7 +332,8 @@ fn sides_of(
     Ok(sides)
 }
 
-fn applied(membership: &Membership, deed: &Deed, with: Vec<Link>) -> AppliedRow {
+fn applied(membership: &Membership, deeds: &[Deed], deed: &Deed, with: Vec<Link>) -> AppliedRow {
+    let undo = deeds.iter().find(|other| Some(other.moment) == deed.undone_by);
     AppliedRow {
         moment: deed.moment,
         by: membership.masked_line(&deed.by),
@@ -333,6 +341,7 @@ fn applied(membership: &Membership, deed: &Deed, with: Vec<Link>) -> AppliedRow 
         href: membership.path(&format!("audit/calls/{}", encoded(&deed.call_id))),
         with,
         undone_by: deed.undone_by,
+        redone_by: undo.and_then(|undo| undo.undone_by),
     }
 }
 
@@ -353,7 +362,7 @@ async fn shown(
         // Some operations cannot be applied without others: the page shows all, and says so.
         Err(error) if tried.operations.is_some() && error.kind != ErrorKind::Internal => {
             tried.error.get_or_insert(error);
-            tried.operations = None;
+            tried.refused = tried.operations.take();
             work.preview(by, id, None).await?
         }
         preview => preview?,
@@ -364,7 +373,7 @@ async fn shown(
     let own = &preview.change_set.change_set_id;
     let deed = deeds.iter().find(|deed| deed.change_set_id.as_ref() == Some(own) || deed.applied_with.contains(own));
     let status = tried.error.as_ref().map_or(StatusCode::OK, envelope::status);
-    let around = Around { sets: &sets, deed, whole: whole.as_deref() };
+    let around = Around { sets: &sets, deed, deeds: &deeds, whole: whole.as_deref() };
     let given_up = match &preview.change_set.rejected_by_call {
         Some(call) => who_made(visitor, membership, call).await?,
         None => None,
@@ -433,7 +442,9 @@ fn change_page<'a>(
         given_up: None,
         is_applied: set.status == APPLIED,
         is_undone: around.deed.is_some_and(|deed| deed.undone_by.is_some()),
-        applied: around.deed.map(|deed| applied(membership, deed, with.iter().map(|id| link(id)).collect())),
+        applied: around
+            .deed
+            .map(|deed| applied(membership, around.deeds, deed, with.iter().map(|id| link(id)).collect())),
         error: tried.error.as_ref().map(said),
         errors: found(|report| &report.errors),
         warnings: found(|report| &report.warnings),
@@ -442,8 +453,9 @@ fn change_page<'a>(
         can_take_sides: is_open
             && may
             && preview.conflicts.iter().map(|conflict| conflict.clashes.len()).sum::<usize>() <= SHOWN_MAX,
-        operations: operations(membership, &preview.body, tried.operations.as_deref()),
+        operations: operations(membership, &preview.body, tried.refused.as_deref().or(tried.operations.as_deref())),
         is_part: tried.operations.is_some(),
+        is_refused: tried.refused.is_some(),
         objects: own_first(preview)
             .into_iter()
             .take(SHOWN_MAX)
@@ -461,7 +473,11 @@ fn change_page<'a>(
         more: preview.diff.len().saturating_sub(SHOWN_MAX),
         deletes: if is_open && may { deletes.into_iter().map(delete).collect() } else { Vec::new() },
         digest: preview.digest()?,
-        can_apply: is_open && may && report.is_none_or(|report| report.valid) && preview.conflicts.is_empty(),
+        can_apply: is_open
+            && may
+            && tried.refused.is_none()
+            && report.is_none_or(|report| report.valid)
+            && preview.conflicts.is_empty(),
         can_discard: (is_open || set.status == "blocked") && may,
         is_viewer: !may && is_open,
     })
@@ -472,6 +488,7 @@ struct Around<'a> {
     sets: &'a [ChangeSetLine],
     /// The change of the package that it was applied as.
     deed: Option<&'a Deed>,
+    deeds: &'a [Deed],
     whole: Option<&'a WholePackage>,
 }
 

@@ -87,6 +87,8 @@ struct Row {
 #[template(path = "builder/findings.html")]
 struct FindingsPage<'a> {
     place: Place<'a>,
+    /// Whether it was begun and has nothing yet.
+    is_begun: bool,
     count: usize,
     findings: Vec<FindingRow>,
     part: Part,
@@ -281,7 +283,7 @@ fn findings(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let (shown, part) = part(all, wanted.asked("from"), &membership.path("builder/findings"));
         let findings = shown.into_iter().map(|finding| FindingRow::of(&membership, &whole, finding)).collect();
         let place = place(&visitor, &membership);
-        Ok(page(StatusCode::OK, &FindingsPage { place, count, findings, part }))
+        Ok(page(StatusCode::OK, &FindingsPage { place, is_begun: whole.package.is_begun(), count, findings, part }))
     })
 }
 

@@ -254,20 +254,35 @@ fn call_sentence(call: &Value) -> String {
     let outcome = match (call.get("ok").and_then(Value::as_bool), text(call, "code")) {
         // What it answered is for the agent; the ask is named beside it.
         (Some(true), _) if waits_now(call) => return "Put to a person".to_owned(),
+        (Some(true), _) if is_refused(text(call, "brief")) => "Not allowed".to_owned(),
         (Some(true), _) => match call.get("exitCode").and_then(Value::as_i64) {
             Some(exit_code) if exit_code != 0 => format!("Exit code {exit_code}{took}"),
             _ => format!("Done{took}"),
         },
         (_, "") => format!("Failed{took}"),
         // Most messages end in the kind and the code, for the model.
-        (_, code) if text(call, "brief").ends_with(&format!("(denied, {code})")) => "Not allowed".to_owned(),
+        (_, _) if is_refused(text(call, "brief")) => "Not allowed".to_owned(),
         (_, code) if text(call, "brief").contains(code) => format!("Failed{took}"),
         (_, code) => format!("Failed{took} ({})", name(code)),
     };
-    match without_hash(without_code(text(call, "brief"), text(call, "code"))) {
+    let brief = text(call, "brief");
+    match without_hash(if is_refused(brief) {
+        without_brackets(brief)
+    } else {
+        without_code(brief, text(call, "code"))
+    }) {
         brief if brief.is_empty() => outcome,
         brief => format!("{outcome}: {}", name(&brief)),
     }
+}
+
+/// Whether a message ends in the kind of what was refused, and a code: also an answer that tells of another call.
+fn is_refused(brief: &str) -> bool {
+    brief.rsplit_once(" (denied, ").is_some_and(|(_, code)| code.ends_with(')'))
+}
+
+fn without_brackets(brief: &str) -> &str {
+    brief.rsplit_once(" (").map_or(brief, |(message, _)| message)
 }
 
 /// A message without the hash of a file's content, which the model names when it edits the file again.
@@ -335,6 +350,8 @@ mod tests {
         assert_eq!(told(refused), "Not allowed: not given: wait (a day)");
         let other = json!({ "ok": false, "ms": 3, "code": "X_1", "brief": "X_1 came (late)" });
         assert_eq!(told(other), "Failed after 3 ms: X_1 came (late)");
+        let told_of = json!({ "ok": true, "ms": 9, "brief": "bash was not given it (denied, X_1)" });
+        assert_eq!(told(told_of), "Not allowed: bash was not given it");
         assert_eq!(told(json!({})), "Failed");
         assert_eq!(told(json!({ "ok": true, "ms": 3, "exitCode": 1 })), "Exit code 1 after 3 ms");
         assert_eq!(told(json!({ "ok": true, "ms": 3, "exitCode": 0 })), "Done after 3 ms");

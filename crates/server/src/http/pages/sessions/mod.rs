@@ -27,7 +27,7 @@ use super::visitor::{Membership, Visitor};
 use super::{Place, page};
 
 pub(super) use one::Can;
-pub(super) use start::{models_of, offers_of, usual_of};
+pub(super) use start::{model_field, models_of};
 pub(super) use steps::kind_of;
 
 /// The path of this part, below a project.
@@ -145,7 +145,8 @@ impl State {
                 ("good", "done", "The agent has given its answer. Send a message, and it goes on.")
             }
         };
-        let code = row.code.as_deref().map(name).unwrap_or_default();
+        // A code tells people nothing where its reason stands below.
+        let code = row.code.as_deref().filter(|_| why.is_empty()).map(name).unwrap_or_default();
         let unheard = match row.state {
             SessionState::Cancelled => "Message, never heard: the session ended before",
             _ if row.running => "Message, not heard yet",

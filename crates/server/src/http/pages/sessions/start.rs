@@ -48,9 +48,7 @@ fn fields(membership: &Membership, models: &[ModelLine]) -> Vec<Field> {
         Field::new("profile", "Profile", Shape::Choice(profiles)).hint("Which tools it has, and what it may do."),
         Field::new("persona", "Persona", Shape::Line)
             .hint("The name that commits and comments of the agent have. Leave it empty for the default."),
-        Field::new("model", "Model", Shape::Offered(offers_of(models)))
-            .hint("One that the operator of this server has configured. Where it is empty, the default is taken.")
-            .value(usual_of(models)),
+        model_field(models),
         Field::new("ticket", "Ticket", Shape::Line).hint("The ticket that the work is about, such as TKT-001."),
         Field::new("files", "Files to begin with", Shape::Text(2))
             .hint("Files and folders of the workspace that the agent looks at first: a path in each line, such as src/main.rs."),
@@ -70,8 +68,18 @@ pub(in super::super) async fn models_of(visitor: &Visitor<'_>, membership: &Memb
     }
 }
 
+/// Where a form asks for the model.
+pub(in super::super) fn model_field(models: &[ModelLine]) -> Field {
+    let usual = usual_of(models);
+    let hint = match usual.is_empty() {
+        true => "One that the operator of this server has configured. It has no default: name one.",
+        false => "One that the operator of this server has configured. Where it is empty, the default is taken.",
+    };
+    Field::new("model", "Model", Shape::Offered(offers_of(models))).hint(hint).value(usual)
+}
+
 /// Models as words that a field offers.
-pub(in super::super) fn offers_of(models: &[ModelLine]) -> Vec<(String, String)> {
+fn offers_of(models: &[ModelLine]) -> Vec<(String, String)> {
     let label = |model: &ModelLine| if model.is_usual { "the default".to_owned() } else { String::new() };
     models.iter().map(|model| (model.name.clone(), label(model))).collect()
 }
@@ -146,6 +154,9 @@ pub(super) fn work(membership: &Membership) -> Result<&dyn Work, ToolError> {
 /// Says so beside the field where no such model is known.
 fn check_model(form: &BTreeMap<String, String>, fields: &mut [Field], models: &[ModelLine]) {
     let typed = form.get("model").map(|model| model.trim()).filter(|model| !model.is_empty());
+    if typed.is_none() && !models.is_empty() && usual_of(models).is_empty() {
+        complain(fields, "model", "This server has no default model: name one of those that it offers.");
+    }
     if typed.is_some_and(|typed| !models.is_empty() && models.iter().all(|model| model.name != typed)) {
         let known: Vec<&str> = models.iter().map(|model| &*model.name).collect();
         complain(
