@@ -116,7 +116,7 @@ async fn what_one_browser_decides_leaves_the_other_and_its_stale_form_is_refused
     second.until_says("eva denied it").await;
     first.until_says("eva denied it").await;
     let said = first.run("return document.querySelector('#said').textContent").await;
-    assert!(said.as_str().unwrap().contains("eva said"), "{said}");
+    assert!(said.as_str().unwrap().contains("eva denied it"), "{said}");
     assert_eq!(first.run("return document.querySelector('#text').value").await, "half a rea", "what was typed stays");
     first.click("button[value=deny]").await;
     first.until_says("What you have written").await;

@@ -584,8 +584,7 @@ async fn the_texts_of_a_call_are_edited_without_json() {
     let done = browser.post(&path, &edit(("decision", "edit"), "edited.txt", "one\r\ntwo\r\n")).await;
     assert_eq!(done.status, 303, "{done:?}");
     rig.call(&token, "approval.wait", json!({ "approvalId": ask })).await;
-    let root = rig.houses[0].workspace.root();
-    let written = std::fs::read_to_string(root.join("edited.txt")).unwrap();
+    let written = rig.houses[0].workspace.read("edited.txt");
     assert_eq!(written, "one\ntwo\n", "a browser sends line ends of its own");
 }
 

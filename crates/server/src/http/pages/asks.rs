@@ -1,8 +1,6 @@
 //! The inbox: what people are asked in all of a person's projects, the riskiest first, and one ask with all of its effect.
 
 mod edited;
-pub(super) mod ended;
-mod parts;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -22,14 +20,13 @@ use toolhost_host::{
 };
 use toolhost_store::{Ask, AskKind, AskState, AskSummary, Error as StoreError, SessionState};
 
-use self::edited::{EditedEffect, TextField, Typed};
-use self::ended::Ended;
-use self::parts::parts_of;
-pub(super) use self::parts::{Line, Parts};
+use self::edited::{Edit, EditedEffect, Typed};
 use super::super::{envelope, told};
+use super::ended::{Ended, in_words};
 use super::failure::sentence;
 use super::markdown::Markdown;
 use super::marks::written_out;
+use super::parts::{Line, Parts, parts_of};
 use super::past::Past;
 use super::question::{answer_text, choices, heading, kind_word, question_lines};
 use super::route::{Made, Route, Wanted};
@@ -181,13 +178,8 @@ struct AskPage<'a> {
     until: When,
     /// What it can be answered with, on this page by this person.
     can: Can,
-    /// Empty where it runs as it is or not at all.
-    arguments: String,
-    /// The texts among them, each in a field of its own, and whether one of them is wrong.
-    fields: Vec<TextField>,
-    is_of_field: bool,
-    /// What the call would do as it was edited, where that was asked.
-    effect: Option<EditedEffect>,
+    /// The arguments of a call, to be edited.
+    edit: Edit,
     /// What an edit of a text begins with.
     whole: Cow<'a, str>,
     /// The same with its deceiving marks written out, where it has such.
@@ -284,7 +276,7 @@ fn row(visitor: &Visitor<'_>, membership: &Membership, ask: AskSummary) -> Row {
         && ask.kind == AskKind::Approval
         && membership.approver
         && !asks_always(membership, &ask.tool);
-    let ended = ended::in_words(&ask);
+    let ended = in_words(&ask);
     Row {
         address: membership.address(&id),
         project: visible_line(&membership.project.name),
@@ -443,6 +435,16 @@ pub(super) async fn found(membership: &Membership, id: &str) -> Result<(Ask, Sho
     Ok((ask, gate.for_lookers(&shown)))
 }
 
+/// Which changes make the page of an ask fetch itself again.
+fn live_of(ask: &Ask) -> &'static str {
+    match ask.state {
+        AskState::Open => ASKS,
+        // What becomes of an answered one is told by its call.
+        _ if ask.outcome.is_none() => ASKS_AND_CALLS,
+        _ => "",
+    }
+}
+
 async fn ask_page<'a>(
     visitor: &Visitor<'a>,
     membership: &'a Membership,
@@ -460,23 +462,15 @@ async fn ask_page<'a>(
         AskState::Open => None,
         _ => next(membership, ask.number).await?,
     };
-    let live = match ask.state {
-        // A page that shows what was wrong stays so.
-        _ if tried.error.is_some() => "",
-        AskState::Open => ASKS,
-        // What becomes of an answered one is told by its call.
-        _ if ask.outcome.is_none() => ASKS_AND_CALLS,
-        _ => "",
-    };
+    // A page that shows what was wrong stays so.
+    let live = if tried.error.is_some() { "" } else { live_of(ask) };
     let rule = shown.rule_text().filter(|_| is_open && is_last && may_allow);
     let past = match &rule {
         Some(_) if tried.with_past => Some(Past::of(membership, (ask, shown), visitor.clock).await?),
         _ => None,
     };
-    let arguments = tried.typed.json(shown);
     let is_edited = tried.edited.is_some() || tried.typed.is_changed(shown);
     let of_arguments = tried.error.as_deref().filter(|_| tried.error_at == "arguments");
-    let fields = tried.typed.fields(shown, of_arguments);
     let stopped = stopped(membership, ask).await?;
     let whole = tried.edited;
     Ok(AskPage {
@@ -513,11 +507,7 @@ async fn ask_page<'a>(
         bound: visible_json(&serde_json::to_string_pretty(&shown.arguments).unwrap_or_default()),
         until: When::on(ask.expires_at_ms),
         can: if is_open { Can::of(shown, is_last && may_allow) } else { Can::default() },
-        // A mask in an argument would be written as it stands.
-        effect: tried.effect,
-        is_of_field: fields.iter().any(|field| field.is_wrong),
-        fields: if shown.editable && shown.masked == 0 { fields } else { Vec::new() },
-        arguments: if shown.editable && shown.masked == 0 { visible_json(&arguments) } else { String::new() },
+        edit: Edit::of(shown, &tried.typed, of_arguments, tried.effect),
         written_out: match shown.kind {
             AskKind::Approval => None,
             _ => written_out(whole.as_deref().unwrap_or(&shown.detail)),

@@ -12,8 +12,8 @@ use toolhost_host::{ask_id, ask_number};
 use toolhost_store::{ExportEnd, Filter, Reader, Row};
 
 use super::super::told;
-use super::asks::ended::did_words;
 use super::deeds::deed;
+use super::ended::did_words;
 use super::route::{Made, Route, Wanted};
 use super::text::{When, duration, in_one_line};
 use super::visitor::{Membership, Visitor};
@@ -150,7 +150,10 @@ impl Line {
             who,
             deed: deed(membership.project.gate.registry(), &row.tool, &arguments),
             tool: visible_line(&row.tool),
-            said: said + &took.unwrap_or_default(),
+            said: match took {
+                Some(took) => said.trim_end_matches('.').to_owned() + &took,
+                None => said,
+            },
             class,
             arguments: shortened(&arguments),
             session: session_in(&body).or_else(|| session_in(&begun?.content())).map(|id| session_of(membership, &id)),

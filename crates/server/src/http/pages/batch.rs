@@ -12,7 +12,8 @@ use toolhost_contract::{ErrorKind, ToolError, visible_line};
 use toolhost_host::Shown;
 use toolhost_store::{Ask, AskKind, AskState};
 
-use super::asks::{FIELD, Line, Parts, Risk, answer, asks_always, field, found};
+use super::asks::{FIELD, Risk, answer, asks_always, field, found};
+use super::parts::{Line, Parts};
 use super::route::{Made, Route, Wanted};
 use super::visitor::{Membership, Visitor};
 use super::{Place, page, see};

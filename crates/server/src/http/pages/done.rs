@@ -67,7 +67,7 @@ impl Done {
             }
             Self::TakenBack => "The change is taken back.",
             Self::Imported => "The package is imported.",
-            Self::Begun => "An empty package is begun.",
+            Self::Begun => "The package is there, and empty: create its first workflow.",
             Self::PutBack => "The files are as they were before the call.",
             Self::DeployTakenBack => "The deploy is taken back.",
             Self::Saved => "It is saved.",

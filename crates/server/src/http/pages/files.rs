@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, visible_line};
 use toolhost_store::Role;
 
-use super::asks::{Line, Parts};
 use super::calls::{items, number, text};
 use super::done::Done;
 use super::failure::sentence;
 use super::marks::{mark, without_marks};
+use super::parts::{Line, Parts};
 use super::route::{Made, Route, Wanted};
 use super::split::{SPLIT, Split};
 use super::visitor::{Membership, Visitor};

@@ -13,8 +13,8 @@ use toolhost_host::ask_id;
 use toolhost_records::{RecordId, TASK};
 use toolhost_store::AskKind;
 
-use super::asks::ended::in_words;
 use super::calls::{can_edit, listed, text, texts};
+use super::ended::in_words;
 use super::forms::{Field, Shape, choice, filled};
 use super::known::titles;
 use super::plan_new::buttons;
@@ -456,7 +456,10 @@ fn memory(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
                 ..row(&membership, one, said.first().copied().unwrap_or("(without words)"), &[])
             }
         });
-        let group = Group { title: "Found", empty: "Nothing fits.", rows: rows.collect(), ..Group::default() };
+        let is_asked = ["q", "category"].iter().any(|name| wanted.asked(name).is_some_and(|asked| !asked.is_empty()));
+        let empty =
+            if is_asked { "Nothing fits." } else { "Nothing is remembered yet: agents keep here what they learn." };
+        let group = Group { title: "Found", empty, rows: rows.collect(), ..Group::default() };
         let fields = vec![
             Field::new("q", "Words to look for", Shape::Line).hint("Without words: the newest."),
             Field::new("category", "Kind", choice(Some("all"), CATEGORIES)),

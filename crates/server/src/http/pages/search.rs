@@ -11,9 +11,9 @@ use toolhost_contract::{ToolError, visible_line};
 use toolhost_host::ask_id;
 use toolhost_store::{AskEnd, StepRow};
 
-use super::asks::ended::in_words;
 use super::builder::{change_path, status_words};
 use super::calls::{items, text};
+use super::ended::in_words;
 use super::record::address;
 use super::route::{Made, Route, Wanted};
 use super::sessions::kind_of;

@@ -4,9 +4,9 @@ use askama::Template;
 use toolhost_contract::visible_line;
 
 use super::Place;
-use super::asks::{Line, Parts};
 use super::markdown::{Markdown, plain};
 use super::marks::{mark, without_marks};
+use super::parts::{Line, Parts};
 use super::split::{SPLIT, Split};
 use super::visitor::Membership;
 pub(super) use super::when::When;

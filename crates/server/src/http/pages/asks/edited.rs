@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use toolhost_contract::{Answer, ErrorKind, ToolError, visible_line};
+use toolhost_contract::{Answer, ErrorKind, ToolError, visible_json, visible_line};
 use toolhost_host::Shown;
 use toolhost_store::Ask;
 
 use super::super::marks::written_out;
+use super::super::parts::{Line, Parts};
 use super::super::visitor::Membership;
-use super::parts::{Line, Parts};
 
 /// More texts than this are edited in the JSON.
 const FIELDS_MAX: usize = 12;
@@ -86,13 +86,13 @@ impl Typed {
     }
 
     /// The JSON as it was typed; else as it was asked.
-    pub(super) fn json(&self, shown: &Shown) -> String {
+    fn json(&self, shown: &Shown) -> String {
         let asked = || serde_json::to_string_pretty(&shown.arguments).unwrap_or_default();
         self.json.clone().unwrap_or_else(asked)
     }
 
     /// The texts as they were typed; else as they were asked. `error`: what is wrong with the arguments.
-    pub(super) fn fields(&self, shown: &Shown, error: Option<&str>) -> Vec<TextField> {
+    fn fields(&self, shown: &Shown, error: Option<&str>) -> Vec<TextField> {
         let field = |(place, asked): (String, &str)| {
             let text = self.texts.get(&place).map_or(asked, String::as_str);
             let first = place.split('/').nth(1).unwrap_or_default();
@@ -107,6 +107,30 @@ impl Typed {
             }
         };
         texts(shown).into_iter().map(field).collect()
+    }
+}
+
+/// The arguments of a call as a page offers them for an edit.
+pub(super) struct Edit {
+    /// All of them as JSON; empty where the call runs as it is or not at all.
+    pub(super) json: String,
+    pub(super) fields: Vec<TextField>,
+    /// Whether what is wrong is about one of the fields.
+    pub(super) is_of_field: bool,
+    /// What the call would do as it was edited, where that was asked.
+    pub(super) effect: Option<EditedEffect>,
+}
+
+impl Edit {
+    /// `error`: what is wrong with what was typed.
+    pub(super) fn of(shown: &Shown, typed: &Typed, error: Option<&str>, effect: Option<EditedEffect>) -> Self {
+        // A mask in an argument would be written as it stands.
+        if !shown.editable || shown.masked > 0 {
+            return Self { json: String::new(), fields: Vec::new(), is_of_field: false, effect: None };
+        }
+        let fields = typed.fields(shown, error);
+        let is_of_field = fields.iter().any(|field| field.is_wrong);
+        Self { json: visible_json(&typed.json(shown)), fields, is_of_field, effect }
     }
 }
 

@@ -456,19 +456,7 @@ fn change_page<'a>(
         operations: operations(membership, &preview.body, tried.refused.as_deref().or(tried.operations.as_deref())),
         is_part: tried.operations.is_some(),
         is_refused: tried.refused.is_some(),
-        objects: own_first(preview)
-            .into_iter()
-            .take(SHOWN_MAX)
-            .enumerate()
-            .map(|one| {
-                let also = below.iter().filter(|line| names(line, &one.1.object));
-                ObjectRow {
-                    also: also.map(|line| link(&line.change_set_id)).collect(),
-                    is_own: names(set, &one.1.object),
-                    ..object_row(membership, &preview.diff, one, (around.whole, tried.is_split))
-                }
-            })
-            .collect(),
+        objects: object_rows(membership, (preview, around), &below, tried.is_split),
         view: other_view(tried),
         more: preview.diff.len().saturating_sub(SHOWN_MAX),
         deletes: if is_open && may { deletes.into_iter().map(delete).collect() } else { Vec::new() },
@@ -481,6 +469,25 @@ fn change_page<'a>(
         can_discard: (is_open || set.status == "blocked") && may,
         is_viewer: !may && is_open,
     })
+}
+
+/// The objects that become different, the set's own first. `below`: the sets that it is based on.
+fn object_rows(
+    membership: &Membership,
+    (preview, around): (&ChangePreview, &Around<'_>),
+    below: &[&ChangeSetLine],
+    is_split: bool,
+) -> Vec<ObjectRow> {
+    let row = |one: (usize, &ObjectDiff)| {
+        let also = below.iter().filter(|line| names(line, &one.1.object)).map(|line| &line.change_set_id);
+        let link = |id: &String| Link { href: change_path(membership, id), name: membership.masked_line(id) };
+        ObjectRow {
+            also: also.map(link).collect(),
+            is_own: names(&preview.change_set, &one.1.object),
+            ..object_row(membership, &preview.diff, one, (around.whole, is_split))
+        }
+    };
+    own_first(preview).into_iter().take(SHOWN_MAX).enumerate().map(row).collect()
 }
 
 /// What stands around a set.

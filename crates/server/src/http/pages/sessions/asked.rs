@@ -9,8 +9,8 @@ use toolhost_store::{AskKind, AskSummary, SessionRow, StepRow};
 
 use super::AUDIT_ROWS_MAX;
 use super::steps::{ask_of_wait, calls_of, kind_of};
-use crate::http::pages::asks::ended::in_words;
 use crate::http::pages::audit::ask_in;
+use crate::http::pages::ended::in_words;
 use crate::http::pages::visitor::Membership;
 
 /// An ask that a call was held by.

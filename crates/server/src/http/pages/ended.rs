@@ -4,8 +4,8 @@ use serde_json::Value;
 use toolhost_contract::{visible_json, visible_line};
 use toolhost_store::{Ask, AskEnd, AskKind, AskState, AskSummary};
 
-use super::super::marks::without_marks;
-use super::super::text::When;
+use super::marks::without_marks;
+use super::text::When;
 
 /// What became of an ask.
 pub(super) struct Ended {
@@ -65,7 +65,7 @@ impl Ended {
 }
 
 /// What a person did who said this word, as the audit and the answers have it.
-pub(in super::super) fn did_words(word: &str) -> String {
+pub(super) fn did_words(word: &str) -> String {
     let did = match word {
         "allow" => "allowed it",
         "allow_edited" => "allowed it with other arguments",
@@ -86,7 +86,7 @@ pub(in super::super) fn did_words(word: &str) -> String {
 }
 
 /// In a list: `ann allowed it; not used yet`. Empty while it is open.
-pub(in super::super) fn in_words(ask: &AskSummary) -> String {
+pub(super) fn in_words(ask: &AskSummary) -> String {
     let did = did_words(ask.said.as_deref().unwrap_or_default());
     let by = visible_line(ask.answered_by.as_deref().unwrap_or("nobody"));
     match ask.end() {

@@ -2,8 +2,8 @@
 
 use toolhost_host::Shown;
 
-use super::super::marks::{mark, without_marks};
-use super::super::split::{Split, Splitter};
+use super::marks::{mark, without_marks};
+use super::split::{Split, Splitter};
 
 /// Most lines of an effect on one page.
 const LINES_MAX: usize = 2000;
@@ -18,15 +18,15 @@ pub(super) fn parts_of(shown: &Shown) -> Parts<'_> {
 }
 
 /// A line of an effect, with how it is marked.
-pub(in super::super) struct Line {
-    pub(in super::super) class: &'static str,
-    pub(in super::super) text: String,
+pub(super) struct Line {
+    pub(super) class: &'static str,
+    pub(super) text: String,
     /// Which line of the whole text it is, from 1; of a long line's pieces only the first has it.
-    pub(in super::super) number: Option<usize>,
+    pub(super) number: Option<usize>,
 }
 
 /// A text in parts that a page can hold, and what is masked in it behind it.
-pub(in super::super) struct Parts<'t> {
+pub(super) struct Parts<'t> {
     parts: Vec<Vec<Piece<'t>>>,
 }
 
@@ -41,7 +41,7 @@ struct Piece<'t> {
 }
 
 impl<'t> Parts<'t> {
-    pub(in super::super) fn of(detail: &'t str, unmasked: &'t str) -> Self {
+    pub(super) fn of(detail: &'t str, unmasked: &'t str) -> Self {
         let (mut parts, mut bytes) = (vec![Vec::new()], 0);
         for (text, is_unmasked) in [(detail, false), (unmasked, true)] {
             if text.is_empty() {
@@ -71,17 +71,17 @@ impl<'t> Parts<'t> {
         Self { parts }
     }
 
-    pub(in super::super) fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.parts.len()
     }
 
     /// Whether a hunk of a diff begins in it.
-    pub(in super::super) fn has_diff(&self) -> bool {
+    pub(super) fn has_diff(&self) -> bool {
         self.parts.iter().flatten().any(|piece| !piece.is_unmasked && piece.text.starts_with("@@ "))
     }
 
     /// A part, from 1, as a diff side by side. A hunk may have begun in a part before.
-    pub(in super::super) fn split(&self, part: usize) -> Split {
+    pub(super) fn split(&self, part: usize) -> Split {
         let mut splitter = Splitter::default();
         for pieces in self.parts.iter().take(part) {
             splitter.skip();
@@ -94,7 +94,7 @@ impl<'t> Parts<'t> {
 
     /// The lines of a part, from 1, and those of the text without masks. Lines of an effect are marked as in a diff; a document may
     /// have a list.
-    pub(in super::super) fn lines(&self, part: usize, is_effect: bool) -> (Vec<Line>, Vec<Line>) {
+    pub(super) fn lines(&self, part: usize, is_effect: bool) -> (Vec<Line>, Vec<Line>) {
         let pieces = self.parts.get(part.saturating_sub(1)).map_or(&[][..], Vec::as_slice);
         let (unmasked, masked): (Vec<_>, Vec<_>) = pieces.iter().partition(|piece| piece.is_unmasked);
         let line = |piece: &Piece<'_>| Line {
