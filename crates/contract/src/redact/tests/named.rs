@@ -71,6 +71,7 @@ fn a_short_value_beside_the_name_of_a_secret_is_one_and_a_name_is_none() {
         ("api-key: ", "abc123def", ""),
         ("api key = ", "abc123def", ""),
         ("secret_key = \"", "ZEletmein99", "\""),
+        ("token = \"", "letmein99", "\""),
         (r#"\"access_token\" : \""#, "ZDaaaabbbbcccc1", r#"\""#),
         ("client_secret=", "letmein99", ""),
         ("privateKey=", "SJaaaabbbbcccc1", ""),
