@@ -583,6 +583,10 @@ async fn the_texts_of_a_call_are_edited_without_json() {
     assert!(refused.body.contains(typed) && refused.body.contains(beside), "{}", refused.body);
     let done = browser.post(&path, &edit(("decision", "edit"), "edited.txt", "one\r\ntwo\r\n")).await;
     assert_eq!(done.status, 303, "{done:?}");
+    // The call has not run yet: only the row of the answer names the other file.
+    let audit = browser.get("/projects/p0/audit?all=on").await.body;
+    assert!(audit.contains("local") && audit.contains("allowed it with other arguments"), "{audit}");
+    assert!(audit.contains("edited.txt"), "the audit shows what was allowed: {audit}");
     rig.call(&token, "approval.wait", json!({ "approvalId": ask })).await;
     let written = rig.houses[0].workspace.read("edited.txt");
     assert_eq!(written, "one\ntwo\n", "a browser sends line ends of its own");

@@ -350,7 +350,7 @@ struct Tried {
     text: String,
     /// For how long a rule should hold; empty for as long as is offered.
     hours: String,
-    /// The text of an edit, where it is another one than the one that is asked about.
+    /// The edited text, if the person has changed it.
     edited: Option<String>,
     typed: Typed,
     /// What the call would do as it was edited.
