@@ -85,6 +85,11 @@ async fn a_set_is_seen_applied_as_it_was_seen_and_taken_back() {
     );
     let again = browser.get(&undo).await;
     assert!(again.status == 409 && again.body.contains("change 3 has done so already"), "{again:?}");
+    let redo = format!("{HISTORY}/3/undo");
+    let digest = hidden(&shown(&browser, &redo).await, "digest");
+    assert_eq!(browser.post(&redo, &form(&[("digest", &digest)])).await.status, 303);
+    let body = shown(&browser, &path).await;
+    assert!(body.contains("Change 3 took it back, and change 4 brought it back again."), "{body}");
     let row = rig.houses[0].rows().await.into_iter().find(|row| row["tool"] == "builder.change.apply").unwrap();
     assert!(row.to_string().contains("workbench"), "{row}");
 }
@@ -125,6 +130,12 @@ async fn operations_are_chosen_previewed_again_and_only_they_are_applied() {
     let wrong =
         browser.post(&path, &form(&[("decision", "apply"), ("digest", &all), ("chosen", "1"), ("op.1", "1")])).await;
     assert_eq!(wrong.status, 409, "the digest of all is not that of some");
+    // What cannot be chosen stays chosen, and nothing else can be applied by mistake.
+    let refused = browser.get(&format!("{path}?chosen=1&op.1=1&op.9=1")).await;
+    assert!((400..500).contains(&refused.status), "{refused:?}");
+    assert!(refused.body.contains("name=\"op.1\" value=\"1\" checked"), "{}", refused.body);
+    assert!(refused.body.contains("name=\"op.0\" value=\"1\">"), "{}", refused.body);
+    assert!(!refused.body.contains("value=\"apply\""), "{}", refused.body);
     let digest = hidden(&body, "digest");
     let none = browser.post(&path, &form(&[("decision", "apply"), ("digest", &digest), ("chosen", "1")])).await;
     assert_eq!(none.status, 400, "{none:?}");

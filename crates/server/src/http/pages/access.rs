@@ -231,7 +231,8 @@ fn members(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let Some(form) = wanted.form else { return Ok(see(&membership.path(SECTION))) };
         let done = set_member(&visitor, &membership, &form).await;
         if done.is_ok() {
-            return Ok(see_done(&membership.path(SECTION), Done::MemberSaved));
+            let what = if form.contains_key("add") { Done::MemberAdded } else { Done::Saved };
+            return Ok(see_done(&membership.path(SECTION), what));
         }
         answered(&visitor, &membership, form, done).await
     })

@@ -15,7 +15,7 @@ pub(super) enum Done {
     Moved,
     Created,
     Forked,
-    MemberSaved,
+    MemberAdded,
 }
 
 impl Done {
@@ -32,7 +32,7 @@ impl Done {
         Self::Moved,
         Self::Created,
         Self::Forked,
-        Self::MemberSaved,
+        Self::MemberAdded,
     ];
 
     /// As a cookie holds it.
@@ -50,7 +50,7 @@ impl Done {
             Self::Moved => "moved",
             Self::Created => "created",
             Self::Forked => "forked",
-            Self::MemberSaved => "member-saved",
+            Self::MemberAdded => "member-added",
         }
     }
 
@@ -74,8 +74,8 @@ impl Done {
             Self::Moved => "It has another state.",
             Self::Created => "It is created.",
             Self::Forked => "This is the new session. The one that it was forked off stays as it is.",
-            Self::MemberSaved => {
-                "It is saved. A member signs in with a link, which the operator of this server makes: `toolhost --user NAME login`."
+            Self::MemberAdded => {
+                "The member is added, and signs in with a link that the operator of this server makes: `toolhost --user NAME login`."
             }
         }
     }
