@@ -121,12 +121,8 @@ impl<'a> Changes<'a> {
     ) -> Result<(String, Option<Preview>)> {
         let wish = Apply { number: number(id)?, operations: options.operations.clone(), ..Apply::default() };
         let arguments = json!({ "changeSetId": set_id(id)?, "operations": options.operations });
-        self.read("change show", arguments, async |shelf: &ProjectPackage| {
-            let mark = shelf.mark().await?;
-            let preview = if known == Some(&*mark) { None } else { Some(shelf.preview_of(&wish).await?) };
-            Ok((mark, preview))
-        })
-        .await
+        self.read("change show", arguments, async |shelf: &ProjectPackage| shelf.preview_since(&wish, known).await)
+            .await
     }
 
     /// As [`Changes::list`], for who has looked before: with the mark of what was looked at, and `None` where that is still `known`.
@@ -141,9 +137,7 @@ impl<'a> Changes<'a> {
     ) -> Result<(String, Option<Vec<ChangeSetLine>>)> {
         let arguments = json!({ "sessionId": session });
         self.read("change list", arguments, async |shelf: &ProjectPackage| {
-            let mark = shelf.mark().await?;
-            let list = if known == Some(&*mark) { None } else { Some(shelf.change_sets(session, open_only).await?) };
-            Ok((mark, list))
+            shelf.change_sets_since(session, open_only, known).await
         })
         .await
     }

@@ -193,6 +193,8 @@ impl ProjectPackage {
         if open.is_empty() {
             return Ok(());
         }
+        // Whose they are is found in the chains of other sets.
+        chain.is_settled = false;
         let mut alone = Vec::new();
         for number in chain.based_on.iter().copied().take(LOOKED_AT_ALONE_MAX) {
             let kept = self.kept(tx, number).await?;
@@ -218,11 +220,15 @@ impl ProjectPackage {
     }
 
     async fn examine_whole(&self, tx: &mut Tx, kept: &Kept, chosen: &[Draft]) -> Result<Examined> {
-        let chain = self.chain(tx, kept, chosen).await?;
-        let Part { head, base, .. } = self.part_for(tx, &chain.drafts).await?;
+        let mut chain = self.chain(tx, kept, chosen).await?;
+        let part = match chain.part.take() {
+            Some(part) => part,
+            None => self.part_for(tx, &chain.drafts).await?,
+        };
+        let Part { head, base, after, findings, .. } = part;
         let (drafts, merged) = merged(&base, &chain.drafts)?;
-        let over: Vec<_> = drafts.iter().map(|draft| (draft.object.clone(), draft.wanted.clone())).collect();
-        let (after, findings) = change::overlay(&base, &over);
+        // Where all of them can be merged, this is what they make of the package.
+        let after = after.unwrap_or_else(|| base.clone());
         let report = change::validate(&Check {
             schemas: self.schemas(),
             base: &base,

@@ -25,6 +25,10 @@ pub(super) struct Chain {
     pub(super) drafts: Vec<Draft>,
     /// All of them as one set.
     pub(super) body: Value,
+    /// The package with these very drafts over it, where it was read to find them.
+    pub(super) part: Option<Part>,
+    /// Whether later sets of the session that make nothing and delete nothing leave it as it is: nothing is missing in it.
+    pub(super) is_settled: bool,
 }
 
 impl Chain {
@@ -37,17 +41,20 @@ impl Chain {
 impl ProjectPackage {
     /// The chain of an open set, or of those of its wishes that are chosen.
     pub(super) async fn chain(&self, tx: &mut Tx, kept: &Kept, chosen: &[Draft]) -> Result<Chain> {
-        let others = without(self.all_drafts(tx, &kept.overlay).await?, kept.number);
-        let mut links = Links { own: kept.number, taken: BTreeSet::new(), chosen, others: &others };
+        let all = self.all_drafts(tx, &kept.overlay).await?;
+        let mut links = Links::of(kept.number, chosen.iter().collect(), &all);
         links.take_earlier();
-        if !others.is_empty() {
-            let view = self.view(tx, chosen.iter().chain(&others).cloned().collect()).await?;
+        let mut part = None;
+        if !links.others.is_empty() {
+            let seen = links.chosen.iter().chain(&links.others).map(|draft| (*draft).clone()).collect();
+            let view = self.view(tx, seen).await?;
             links.take_suppliers(&view);
+            part = (view.drafts == links.drafts()).then_some(view.part);
         }
         self.expect_whole(tx, &links).await?;
         let drafts = links.drafts();
         let body = self.body_of(tx, kept, &links.taken, &drafts).await?;
-        Ok(Chain { based_on: links.taken, drafts, body })
+        Ok(Chain { based_on: links.taken, drafts, body, part, is_settled: links.is_settled })
     }
 
     /// The open sets of an overlay that contain the text of one of these, and those that refer to what they make.
@@ -65,8 +72,7 @@ impl ProjectPackage {
             if numbers.contains(&number) {
                 continue;
             }
-            let (chosen, others) = (own(&all, number), without(all.clone(), number));
-            let mut links = Links { own: number, taken: BTreeSet::new(), chosen: &chosen, others: &others };
+            let mut links = Links::of(number, own(&all, number), &all);
             links.take_earlier();
             if !links.taken.is_disjoint(numbers) {
                 containing.insert(number);
@@ -91,8 +97,7 @@ impl ProjectPackage {
         }
         let view = self.view(tx, all.clone()).await?;
         let taken = |number: i64| {
-            let (chosen, others) = (own(&all, number), without(all.clone(), number));
-            let mut links = Links { own: number, taken: BTreeSet::new(), chosen: &chosen, others: &others };
+            let mut links = Links::of(number, own(&all, number), &all);
             links.take_earlier();
             links.take_suppliers(&view);
             links.taken
@@ -104,11 +109,12 @@ impl ProjectPackage {
     async fn view(&self, tx: &mut Tx, mut drafts: Vec<Draft>) -> Result<View> {
         drafts.sort_by_key(|draft| (draft.set, draft.position));
         let wholes = wholes(drafts.iter().map(|draft| &draft.object));
-        let part = self.part_for(tx, &last_of_each(drafts)).await?;
+        let drafts = last_of_each(drafts);
+        let part = self.part_for(tx, &drafts).await?;
         let all = part.package();
         let base = Index::of(&part.base);
         let known = base.unresolved().chain(nameless(&part.base, [&part.base, all])).collect();
-        let mut view = View { known, base, missing: BTreeSet::new(), part };
+        let mut view = View { known, base, missing: BTreeSet::new(), drafts, part };
         view.missing = view.missing_in(view.part.package(), &wholes);
         Ok(view)
     }
@@ -165,6 +171,8 @@ impl ProjectPackage {
 
 /// The package without drafts, and the package with all drafts of a session.
 struct View {
+    /// Of each object the last one.
+    drafts: Vec<Draft>,
     part: Part,
     /// The references without drafts, and what is missing of what they name.
     base: Index,
@@ -204,14 +212,14 @@ fn sets(drafts: &[Draft]) -> BTreeSet<i64> {
     drafts.iter().map(|draft| draft.set).collect()
 }
 
-/// What a set itself wants.
-fn own(drafts: &[Draft], number: i64) -> Vec<Draft> {
-    last_of_each(drafts.iter().filter(|draft| draft.set == number).cloned().collect())
-}
-
-fn without(mut drafts: Vec<Draft>, number: i64) -> Vec<Draft> {
-    drafts.retain(|draft| draft.set != number);
-    drafts
+/// What a set itself wants, of each object the last.
+fn own(drafts: &[Draft], number: i64) -> Vec<&Draft> {
+    let mut own: Vec<&Draft> = drafts.iter().filter(|draft| draft.set == number).collect();
+    let all = own.clone();
+    own.retain(|draft| {
+        all.iter().rfind(|last| last.object == draft.object).is_some_and(|last| std::ptr::eq(*last, *draft))
+    });
+    own
 }
 
 /// The sets that are taken along, while it is found out which.
@@ -219,29 +227,37 @@ struct Links<'a> {
     own: i64,
     taken: BTreeSet<i64>,
     /// What is wanted of the set itself.
-    chosen: &'a [Draft],
+    chosen: Vec<&'a Draft>,
     /// What all other open sets of the session want.
-    others: &'a [Draft],
+    others: Vec<&'a Draft>,
+    /// Whether nothing was missing that others might have.
+    is_settled: bool,
 }
 
-impl Links<'_> {
+impl<'a> Links<'a> {
+    /// Of a set whose `chosen` drafts are wanted, beside all of its overlay.
+    fn of(own: i64, chosen: Vec<&'a Draft>, all: &'a [Draft]) -> Self {
+        let others = all.iter().filter(|draft| draft.set != own).collect();
+        Self { own, taken: BTreeSet::new(), chosen, others, is_settled: true }
+    }
+
     /// What is taken, of each object the last wish.
     fn drafts(&self) -> Vec<Draft> {
-        let mut all: Vec<Draft> = self.taken_drafts().chain(self.chosen).cloned().collect();
+        let mut all: Vec<Draft> = self.taken_drafts().chain(self.chosen.iter().copied()).cloned().collect();
         all.sort_by_key(|draft| (draft.set, draft.position));
         last_of_each(all)
     }
 
-    fn taken_drafts(&self) -> impl Iterator<Item = &Draft> {
-        self.others.iter().filter(|draft| self.taken.contains(&draft.set))
+    fn taken_drafts(&self) -> impl Iterator<Item = &'a Draft> {
+        self.others.iter().copied().filter(|draft| self.taken.contains(&draft.set))
     }
 
     /// Takes each earlier set of an object that a taken one changes: the later text contains the earlier one.
     fn take_earlier(&mut self) {
         loop {
-            let earlier = |other: &&Draft| {
+            let earlier = |other: &&&Draft| {
                 let contains = |draft: &Draft| draft.object == other.object && draft.set > other.set;
-                self.chosen.iter().chain(self.taken_drafts()).any(contains)
+                self.chosen.iter().copied().chain(self.taken_drafts()).any(contains)
             };
             let found: BTreeSet<i64> = self.others.iter().filter(earlier).map(|draft| draft.set).collect();
             if found.is_subset(&self.taken) {
@@ -256,11 +272,15 @@ impl Links<'_> {
         let base = &view.part.base;
         self.take_opposed(view);
         loop {
-            let Ok((drafts, _)) = merged(base, &self.drafts()) else { return };
+            let Ok((drafts, _)) = merged(base, &self.drafts()) else {
+                self.is_settled = false;
+                return;
+            };
             let over: Vec<_> = drafts.into_iter().map(|draft| (draft.object, draft.wanted)).collect();
             let (after, _) = overlay(base, &over);
             let before = self.taken.len();
             for (from, to) in view.missing_in(&after, &wholes(over.iter().map(|(object, _)| object))) {
+                self.is_settled = false;
                 self.take_supplier(&from, &to, view);
             }
             for (object, _) in over.iter().filter(|(_, wanted)| wanted.is_some()) {
@@ -278,7 +298,8 @@ impl Links<'_> {
         if view.missing.contains(&(from.clone(), to.clone())) {
             return;
         }
-        let first = |is_meant: &dyn Fn(&&Draft) -> bool| self.others.iter().find(is_meant).map(|draft| draft.set);
+        let first =
+            |is_meant: &dyn Fn(&Draft) -> bool| self.others.iter().find(|draft| is_meant(draft)).map(|draft| draft.set);
         let makers = view.makers(to);
         let made = first(&|draft| makers.contains(&draft.object) && draft.wanted.is_some());
         self.taken.extend(made.or_else(|| first(&|draft| draft.object == *from)));
@@ -288,18 +309,17 @@ impl Links<'_> {
     /// when it wrote this one.
     fn take_opposed(&mut self, view: &View) {
         let base = &view.part.base;
-        let earlier: Vec<&Draft> = self.others.iter().filter(|draft| draft.set < self.own).collect();
-        if earlier.iter().copied().chain(self.chosen).all(|draft| draft.wanted.is_some()) {
+        let earlier: Vec<&Draft> = self.others.iter().copied().filter(|draft| draft.set < self.own).collect();
+        if earlier.iter().chain(&self.chosen).all(|draft| draft.wanted.is_some()) {
             // Nothing is deleted, so nothing opposes another.
             return;
         }
-        let seen = last_of_each(earlier.iter().copied().chain(self.chosen).cloned().collect());
+        let seen = last_of_each(earlier.iter().chain(&self.chosen).map(|draft| (*draft).clone()).collect());
         let Ok((seen, _)) = merged(base, &seen) else { return };
         let seen: Vec<_> = seen.into_iter().map(|draft| (draft.object, draft.wanted)).collect();
         let deletes = |drafts: &[&Draft], object: &Object| {
             drafts.iter().any(|draft| draft.object == *object && draft.wanted.is_none())
         };
-        let chosen: Vec<&Draft> = self.chosen.iter().collect();
         let missing = view.missing_in(&overlay(base, &seen).0, &wholes(seen.iter().map(|(object, _)| object)));
         for (from, to) in &missing {
             // What a graph says of a node it says for the node.
@@ -307,9 +327,9 @@ impl Links<'_> {
             let says = |draft: &Draft| {
                 draft.wanted.is_some() && (draft.object == *from || Some(&draft.object) == graph.as_ref())
             };
-            if deletes(&chosen, to) {
+            if deletes(&self.chosen, to) {
                 self.taken.extend(earlier.iter().filter(|draft| says(draft)).map(|draft| draft.set));
-            } else if chosen.iter().any(|draft| says(draft)) && deletes(&earlier, to) {
+            } else if self.chosen.iter().any(|draft| says(draft)) && deletes(&earlier, to) {
                 let deleting = earlier.iter().filter(|draft| draft.object == *to && draft.wanted.is_none());
                 self.taken.extend(deleting.map(|draft| draft.set));
             }
@@ -323,8 +343,9 @@ impl Links<'_> {
         if after.workflow(workflow).is_some_and(|known| known.node(node).is_some()) {
             return;
         }
+        self.is_settled = false;
         let graph = Object::Workflow(workflow.clone());
-        let names = |draft: &&Draft| {
+        let names = |draft: &&&Draft| {
             draft.object == graph
                 && draft.wanted.as_ref().and_then(|wanted| wanted.get(change::Part::Graph)).is_some_and(|text| {
                     let quoted = Value::from(node.as_str()).to_string();

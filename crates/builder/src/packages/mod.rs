@@ -17,6 +17,7 @@ mod drafts;
 mod error;
 mod history;
 mod kept;
+mod looks;
 mod masked;
 mod near;
 mod part;

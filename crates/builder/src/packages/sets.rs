@@ -224,13 +224,21 @@ impl ProjectPackage {
 
     /// The change sets, the newest first; those of one session if it is named, those that may still be applied if wished.
     pub async fn change_sets(&self, session: Option<&str>, open_only: bool) -> Result<Vec<ChangeSetLine>> {
-        let mut tx = self.db.snapshot().await?;
+        self.change_sets_at(&mut self.db.snapshot().await?, session, open_only).await
+    }
+
+    pub(super) async fn change_sets_at(
+        &self,
+        tx: &mut Tx,
+        session: Option<&str>,
+        open_only: bool,
+    ) -> Result<Vec<ChangeSetLine>> {
         let text =
             "SELECT number, overlay, session_id, by_name, state, created_at_ms, blocked_by, discarded_by FROM change_set
              WHERE project_id = $1 AND ($2 = '' OR session_id = $2) AND ($3 = 0 OR state IN ('staged', 'validated', 'blocked'))
              ORDER BY number DESC LIMIT $4";
         let query = sql(text).bind(self.who.project_id).bind(session.unwrap_or_default());
-        let rows = query.bind(i64::from(open_only)).bind(LISTED_MAX).all(&mut tx).await?;
+        let rows = query.bind(i64::from(open_only)).bind(LISTED_MAX).all(tx).await?;
         let mut numbers = Vec::new();
         let mut links: BTreeMap<String, BTreeMap<i64, BTreeSet<i64>>> = BTreeMap::new();
         for row in &rows {
@@ -238,11 +246,11 @@ impl ProjectPackage {
             let overlay: String = row.get("overlay")?;
             let state: String = row.get("state")?;
             if is_open(&state) && !links.contains_key(&overlay) {
-                let found = self.links(&mut tx, &overlay).await?;
+                let found = self.links(tx, &overlay).await?;
                 links.insert(overlay, found);
             }
         }
-        let mut objects = self.objects_of(&mut tx, &numbers).await?;
+        let mut objects = self.objects_of(tx, &numbers).await?;
         let mut lines = Vec::new();
         for (row, number) in rows.iter().zip(numbers) {
             let mut line = line(row, objects.remove(&number).unwrap_or_default())?;
@@ -270,25 +278,6 @@ impl ProjectPackage {
         Ok(objects)
     }
 
-    /// A mark of all that a list or a preview of change sets is made of: the package, and the sets as they stand. Whoever has looked
-    /// at them with the same mark sees the same.
-    ///
-    /// # Errors
-    /// The database cannot be read.
-    pub async fn mark(&self) -> Result<String> {
-        // Whatever is written to a set or its operations writes the time to the set, or changes its state, or the package with it.
-        let text = "SELECT COALESCE((SELECT moment FROM package WHERE project_id = $1), 0) AS moment,
-                 COUNT(*) AS sets, COALESCE(MAX(number), 0) AS last,
-                 CAST(COALESCE(SUM(updated_at_ms), 0) AS BIGINT) AS written,
-                 CAST(COALESCE(SUM(CASE state WHEN 'staged' THEN number WHEN 'validated' THEN 2 * number ELSE 0 END), 0) AS BIGINT)
-                     AS open
-             FROM change_set WHERE project_id = $1";
-        let row = sql(text).bind(self.who.project_id).one(&mut self.db.snapshot().await?).await?;
-        let number = |column| -> Result<i64> { Ok(row.get(column)?) };
-        let (moment, sets, last) = (number("moment")?, number("sets")?, number("last")?);
-        Ok(format!("{moment}/{sets}/{last}/{}/{}", number("written")?, number("open")?))
-    }
-
     /// A change set and what an apply would say and change of the package as it is now; of one that was applied, what it did.
     pub async fn preview(&self, number: i64) -> Result<Preview> {
         self.preview_of(&Apply { number, ..Apply::default() }).await
@@ -299,31 +288,38 @@ impl ProjectPackage {
     /// # Errors
     /// There is no such set; the operations cannot be applied without others.
     pub async fn preview_of(&self, wish: &Apply) -> Result<Preview> {
+        Ok(self.preview_at(&mut self.db.snapshot().await?, wish).await?.0)
+    }
+
+    /// The preview, and whether later sets of the session that make nothing and delete nothing leave it as it is.
+    pub(super) async fn preview_at(&self, tx: &mut Tx, wish: &Apply) -> Result<(Preview, bool)> {
         let number = wish.number;
-        let mut tx = self.db.snapshot().await?;
         let text =
             "SELECT number, session_id, by_name, state, created_at_ms, blocked_by, discarded_by, report, applied_with FROM change_set
              WHERE project_id = $1 AND number = $2";
-        let row = sql(text).bind(self.who.project_id).bind(number).optional(&mut tx).await?;
+        let row = sql(text).bind(self.who.project_id).bind(number).optional(tx).await?;
         let row = row.ok_or_else(|| no_set(number))?;
-        let objects = self.objects_of(&mut tx, &[number]).await?.remove(&number).unwrap_or_default();
+        let objects = self.objects_of(tx, &[number]).await?.remove(&number).unwrap_or_default();
         let mut line = line(&row, objects)?;
-        let kept = self.kept(&mut tx, number).await?;
+        let kept = self.kept(tx, number).await?;
         if line.status == "applied" {
             let report: Option<String> = row.get("report")?;
             let report = report.map(|text| serde_json::from_str(&text)).transpose()?;
             let with: Option<i64> = row.get("applied_with")?;
-            let diff = self.applied_diff(&mut tx, with.unwrap_or(number), &line).await?;
-            return Ok(Preview { line, body: kept.body, report, conflicts: Vec::new(), diff }.redacted(&self.secrets));
+            let diff = self.applied_diff(tx, with.unwrap_or(number), &line).await?;
+            let shown = Preview { line, body: kept.body, report, conflicts: Vec::new(), diff };
+            return Ok((shown.redacted(&self.secrets), true));
         }
         let staged = match line.status.as_str() {
-            "rejected" => self.wishes_of(&mut tx, number).await?,
-            _ => self.wishes(&mut tx, number).await?,
+            "rejected" => self.wishes_of(tx, number).await?,
+            _ => self.wishes(tx, number).await?,
         };
+        let mut is_settled = true;
         let (report, drafts, applied) = if is_open(&line.status) {
-            let chosen = self.chosen(&mut tx, wish, staged).await?;
-            let Looked { report, chain, applied } = self.report_now(&mut tx, &kept, &chosen).await?;
+            let chosen = self.chosen(tx, wish, staged).await?;
+            let Looked { report, chain, applied } = self.report_now(tx, &kept, &chosen).await?;
             line.based_on = chain.names();
+            is_settled = chain.is_settled;
             (Some(report), chain.drafts, applied)
         } else {
             let drafts = last_of_each(staged);
@@ -333,9 +329,10 @@ impl ProjectPackage {
         let objects: Vec<Object> = drafts.iter().map(|draft| draft.object.clone()).collect();
         if let Some((base, after)) = applied {
             let diff = change::masked_diff(&base, &after, &objects, &self.secrets);
-            return Ok(Preview { line, body: kept.body, report, conflicts: Vec::new(), diff }.redacted(&self.secrets));
+            let shown = Preview { line, body: kept.body, report, conflicts: Vec::new(), diff };
+            return Ok((shown.redacted(&self.secrets), is_settled));
         }
-        let part = self.part_for(&mut tx, &drafts).await?;
+        let part = self.part_for(tx, &drafts).await?;
         let with = |state: fn(Draft) -> (Object, Option<Snapshot>), drafts: Vec<Draft>| {
             overlay(&part.base, &drafts.into_iter().map(state).collect::<Vec<_>>()).0
         };
@@ -355,7 +352,7 @@ impl ProjectPackage {
                 (diff, if report.as_ref().is_some_and(|_| line.status != "blocked") { conflicts } else { Vec::new() })
             }
         };
-        Ok(Preview { line, body: kept.body, report, conflicts, diff }.redacted(&self.secrets))
+        Ok((Preview { line, body: kept.body, report, conflicts, diff }.redacted(&self.secrets), is_settled))
     }
 
     /// What would be applied with a set.

@@ -1,12 +1,8 @@
 //! Change sets of one session that are based on each other: one story for reads, validation, preview, apply and discard.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use toolhost_builder::Package;
-use toolhost_builder::change::Side;
 use toolhost_builder::limits::Size;
-use toolhost_builder::packages::Apply;
 use toolhost_contract::Outcome;
 use toolhost_testkit::House;
 use toolhost_testkit::engines::engines;
@@ -20,7 +16,7 @@ use crate::gate::changes::tea;
 const PATH: &str = "steps/check-claims.md";
 
 /// Stages operations on what the session reads now.
-async fn stage(house: &House, operations: Value) -> Value {
+pub(crate) async fn stage(house: &House, operations: Value) -> Value {
     stage_with(house, operations, Value::Null).await
 }
 
@@ -46,17 +42,17 @@ async fn step_text(house: &House) -> String {
     data(&read)["step_markdown"].as_str().unwrap().to_owned()
 }
 
-async fn stage_text(house: &House, from: &str, to: &str) -> Value {
+pub(crate) async fn stage_text(house: &House, from: &str, to: &str) -> Value {
     let text = step_text(house).await;
     assert!(text.contains(from), "{text}");
     stage(house, json!([step_operation(STEP, &text.replace(from, to))])).await
 }
 
-fn asset(path: &str, content: &str) -> Value {
+pub(crate) fn asset(path: &str, content: &str) -> Value {
     json!({"op": "upsert", "targetType": "asset", "target": {"path": path}, "payload": {"content": content}})
 }
 
-async fn validate(house: &House, id: &str) -> Value {
+pub(crate) async fn validate(house: &House, id: &str) -> Value {
     data(&in_session(house, "s1", "builder.change.validate", json!({"changeSetId": id})).await).clone()
 }
 
@@ -660,52 +656,5 @@ async fn the_delete_of_what_the_package_does_not_have_needs_no_confirmation() {
         assert_eq!(stage(&house, delete("assets/new.md")).await["basedOn"], names(&["cs-1"]));
         data(&apply(&house, "cs-2").await);
         assert_eq!(files(&house).await, sample());
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn whatever_changes_a_list_or_a_preview_changes_the_mark_and_a_look_does_not() {
-    for engine in engines() {
-        let house = house_with_sample(&engine).await;
-        let shelf = shelf_of(&house, house.project.id);
-        let mut marks: Vec<String> = vec![shelf.mark().await.unwrap()];
-        let mut changes = async |what: &str| {
-            let mark = shelf.mark().await.unwrap();
-            assert!(!marks.contains(&mark), "{engine} {what}: {mark}");
-            marks.push(mark.clone());
-            house.clock.advance(Duration::from_millis(1));
-            mark
-        };
-        stage_text(&house, "Copy each claim", "Write each claim").await;
-        let mark = changes("stage").await;
-        shelf.preview(1).await.unwrap();
-        shelf.change_sets(None, true).await.unwrap();
-        assert_eq!(shelf.mark().await.unwrap(), mark, "{engine}");
-        validate(&house, "cs-1").await;
-        changes("validate").await;
-        stage(&house, json!([asset("assets/ours.md", "Ours.\n")])).await;
-        changes("stage another").await;
-        assert!(apply(&house, "cs-1").await.ok, "{engine}");
-        changes("apply").await;
-        let read = in_session(
-            &house,
-            "s2",
-            "builder.context.get",
-            json!({"targetType": "workflow", "targetId": FLOW, "mode": "optimize"}),
-        );
-        let revisions = data(&read.await)["revision_info"]["revisions"].clone();
-        let theirs = set(json!([asset("assets/ours.md", "Theirs.\n")]), revisions);
-        data(&in_session(&house, "s2", "builder.change.stage", theirs).await);
-        assert!(apply(&house, "cs-3").await.ok, "{engine}");
-        changes("apply of somebody else").await;
-        let sides = [("asset:assets/ours.md".to_owned(), vec![Side::Ours])].into();
-        shelf.take_sides(&Apply { number: 2, ..Apply::default() }, &sides).await.unwrap();
-        changes("sides of a set that is not validated").await;
-        let discarded = in_session(&house, "s1", "builder.change.discard", json!({"changeSetId": "cs-2"})).await;
-        assert!(discarded.ok, "{engine}: {discarded:?}");
-        changes("discard").await;
-        let undone = person(&house, "builder.change.undo", json!({"moment": 3})).await;
-        assert!(undone.ok, "{engine}: {undone:?}");
-        changes("undo").await;
     }
 }

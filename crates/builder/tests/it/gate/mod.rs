@@ -8,6 +8,7 @@ mod documents;
 mod edits;
 mod guide;
 mod lifecycle;
+mod looks;
 mod races;
 mod reads;
 mod renames;

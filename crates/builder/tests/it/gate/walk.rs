@@ -3,9 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolhost_builder::limits::Size;
+use toolhost_builder::packages::{Apply, Preview};
 use toolhost_builder::{Files, Package, Severity, validate};
 use toolhost_contract::Outcome;
 use toolhost_testkit::engines::{Engine, engines};
@@ -51,7 +53,7 @@ async fn what_chains_of_change_sets_export_is_what_a_model_says() {
             }
         }
         let _ = writeln!(std::io::stderr(), "{engine}: {} chains from seed {first}: {:?}", rounds(), tally.0);
-        for what in ["applied", "conflict", "undone"] {
+        for what in ["applied", "conflict", "undone", "an open set looked at again"] {
             assert!(rounds() < ROUNDS || tally.0.contains_key(what), "{engine}: no chain came to {what}: {tally:?}");
         }
     }
@@ -65,6 +67,8 @@ struct Walk {
     /// What was read earlier: the package as it was for everybody, or as a session saw it.
     reads: Vec<Read>,
     files: Files,
+    /// Previews that somebody has looked at, by set: each with its mark.
+    looks: BTreeMap<i64, (String, Value)>,
     tally: Tally,
     story: String,
     calls: Vec<String>,
@@ -101,8 +105,8 @@ impl Walk {
         // Seeds that follow each other must not begin alike.
         let mixed = Seed::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let (model, planner) = (Model::new(start), Planner::default());
-        let (reads, tally, calls) = (Vec::new(), Tally::default(), Vec::new());
-        Self { house, model, seed: mixed, planner, reads, files, tally, story, calls }
+        let (reads, looks, tally, calls) = (Vec::new(), BTreeMap::new(), Tally::default(), Vec::new());
+        Self { house, model, seed: mixed, planner, reads, files, looks, tally, story, calls }
     }
 
     async fn go(&mut self) {
@@ -118,7 +122,9 @@ impl Walk {
                 84..93 => self.undo().await,
                 _ => self.keep_read().await,
             }
+            self.house.clock.advance(Duration::from_millis(1));
             self.look_around().await;
+            self.look_again().await;
         }
         for number in SESSIONS.iter().flat_map(|session| self.model.open(session)).collect::<Vec<_>>() {
             self.apply(number).await;
@@ -549,6 +555,25 @@ impl Walk {
         self.expect_read(session, &name).await;
     }
 
+    /// Looks at a set once more: what has the mark of the last look is what would be shown now.
+    async fn look_again(&mut self) {
+        let all: Vec<i64> = self.model.sets.keys().copied().collect();
+        let Some(number) = self.one_of(&all) else { return };
+        let shelf = shelf_of(&self.house, self.house.project.id);
+        let known = self.looks.get(&number).map(|(mark, _)| mark.clone());
+        let wish = Apply { number, ..Apply::default() };
+        let (mark, since) = shelf.preview_since(&wish, known.as_deref()).await.unwrap();
+        match since {
+            Some(preview) => drop(self.looks.insert(number, (mark, shown(&preview)))),
+            None => {
+                let (now, open) = (shown(&shelf.preview(number).await.unwrap()), self.model.sets[&number].status);
+                assert_eq!(self.looks[&number], (mark, now), "cs-{number}");
+                let is_open = open == Status::Open;
+                self.tally.add(if is_open { "an open set looked at again" } else { "looked at again" });
+            }
+        }
+    }
+
     async fn expect_statuses(&self) {
         let listed = shelf_of(&self.house, self.house.project.id).change_sets(None, false).await.unwrap();
         for line in listed {
@@ -562,6 +587,10 @@ impl Walk {
             assert_eq!(self.model.sets[&number].status, status, "{line:?}");
         }
     }
+}
+
+fn shown(Preview { line, body, report, conflicts, diff }: &Preview) -> Value {
+    json!([line, body, report, conflicts, diff])
 }
 
 #[track_caller]
