@@ -26,6 +26,11 @@ async fn a_person_puts_back_what_a_call_has_changed_and_nothing_that_came_later(
     let path = format!("/projects/{project}/files/undo/{id}");
     let page = look(&served, &cookie, &path).await.body;
     assert!(page.contains("-after") && page.contains("+before"), "{page}");
+    assert!(page.contains("<h2>kept.txt</h2>") && page.contains("It becomes what it was:"), "{page}");
+    let made = served.call(&token, &project, "file.write", json!({ "path": "new.txt", "content": "new\n" })).await;
+    let made = format!("/projects/{project}/files/undo/{}", made.json()["meta"]["callId"].as_str().unwrap());
+    let page_of_new = look(&served, &cookie, &made).await.body;
+    assert!(page_of_new.contains("<h2>new.txt</h2>") && page_of_new.contains("It goes: the call has made it."));
     let wrong = send_form(&served, &cookie, &path, &format!("digest={}", "0".repeat(64))).await;
     assert_eq!(wrong.status, 409, "{wrong:?}");
     assert_eq!(workspace.read("kept.txt"), "after\n");

@@ -415,7 +415,14 @@ fn by_rules(rules: &[Rule], info: &ToolInfo, call: &Looked<'_>) -> Verdict {
         .reduce(|strictest, rule| if rule.decide > strictest.decide { rule } else { strictest });
     match strictest {
         Some(rule) => {
-            let mut why = rule.why.clone().unwrap_or_else(|| format!("the policy has the rule `{}`", rule.text));
+            let mut why = rule.why.clone().unwrap_or_else(|| {
+                let does = match rule.decide {
+                    Decide::Allow => "allows",
+                    Decide::Ask => "asks a person about",
+                    Decide::Deny => "denies",
+                };
+                format!("a rule of the policy {does} `{}`", rule.text)
+            });
             let is_about_command = || rule.when.iter().any(|(name, _)| call.kinds.is_command(name));
             if let Some(unclear) = call.not_analyzable().filter(|_| is_about_command()) {
                 why = format!("{why}; it applies as what the command runs cannot be told: {unclear}");

@@ -83,6 +83,8 @@ async fn a_set_is_seen_applied_as_it_was_seen_and_taken_back() {
         history.contains("Change 3: took change 2 back") && history.contains("taken back by change 3"),
         "{history}"
     );
+    let list = shown(&browser, "/projects/p0/builder/changes?state=applied").await;
+    assert!(list.contains(">applied, taken back by change 3<"), "{list}");
     let again = browser.get(&undo).await;
     assert!(again.status == 409 && again.body.contains("change 3 has done so already"), "{again:?}");
     let redo = format!("{HISTORY}/3/undo");
@@ -90,6 +92,8 @@ async fn a_set_is_seen_applied_as_it_was_seen_and_taken_back() {
     assert_eq!(browser.post(&redo, &form(&[("digest", &digest)])).await.status, 303);
     let body = shown(&browser, &path).await;
     assert!(body.contains("Change 3 took it back, and change 4 brought it back again."), "{body}");
+    let list = shown(&browser, "/projects/p0/builder/changes?state=applied").await;
+    assert!(list.contains(">applied<"), "what is there again is not taken back: {list}");
     let row = rig.houses[0].rows().await.into_iter().find(|row| row["tool"] == "builder.change.apply").unwrap();
     assert!(row.to_string().contains("workbench"), "{row}");
 }

@@ -571,7 +571,7 @@ async fn the_texts_of_a_call_are_edited_without_json() {
     }
     let looked = browser.post(&path, &edit(("look", "edit"), "edited.txt", "mine\r\n")).await;
     assert!(
-        looked.body.contains("As edited: write edited.txt") && looked.body.contains("class=\"new\">+mine"),
+        looked.body.contains("As edited: create edited.txt") && looked.body.contains("class=\"new\">+mine"),
         "{}",
         looked.body
     );

@@ -214,7 +214,7 @@ async fn the_policy_says_what_would_be_decided_and_editors_end_rules() {
     for (tool, arguments, said) in [
         ("file_read", "{\"path\":\"a\"}", "<strong>allowed</strong>"),
         ("file.write", "{\"path\":\"a\",\"content\":\"\"}", "<strong>a person is asked</strong>"),
-        ("file.delete", "{\"path\":\"a\"}", "<strong>denied</strong> (the policy has the rule file.delete"),
+        ("file.delete", "{\"path\":\"a\"}", "<strong>denied</strong> (a rule of the policy denies file.delete"),
         ("none", "{}", "There is no tool with the name none."),
         ("file.read", "{", "The arguments are not JSON"),
     ] {

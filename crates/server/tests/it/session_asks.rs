@@ -106,6 +106,8 @@ async fn an_answered_ask_of_a_paused_session_has_a_button_that_lets_it_go_on() {
     let goes_on = "<button name=\"do\" value=\"resume\">Let the agent go on";
     let open = browser.get(&path).await;
     assert!(open.body.contains("which is paused") && !open.body.contains(goes_on), "{}", open.body);
+    assert!(open.body.contains("<h1>create asked.txt, 1 byte</h1>"), "{}", open.body);
+    assert!(open.body.contains("a rule of the policy asks a person about"), "{}", open.body);
     let answer = [("decision", "allow"), ("digest", &crate::pages::digest(&open)), ("part", "1")];
     assert_eq!(browser.post(&path, &form(&answer)).await.status, 303);
     let answered = browser.get(&path).await.body;

@@ -90,7 +90,10 @@ impl Tool for Write {
     async fn preview(&self, ctx: &Ctx<'_>, input: Input) -> Result<Option<Preview>, ToolError> {
         let path = WsPath::parse(&input.path)?;
         let spot = ctx.workspace.spot(&path, true).await?;
-        let summary = format!("write {}, {} bytes", named(&path, &spot.path), input.content.len());
+        let does = if spot.kind.is_none() { "create" } else { "replace" };
+        let size = input.content.len();
+        let bytes = if size == 1 { "byte" } else { "bytes" };
+        let summary = format!("{does} {}, {size} {bytes}", named(&path, &spot.path));
         preview_of(ctx, &spot, Some(&input.content), summary).await.map(Some)
     }
 

@@ -36,6 +36,7 @@ struct BoardPage<'a> {
     place: Place<'a>,
     membership: &'a Membership,
     columns: Vec<Column>,
+    has_cards: bool,
     fields: Vec<Field>,
     /// The filter as a query, which moves come back to.
     query: String,
@@ -154,6 +155,7 @@ async fn shown(
         &BoardPage {
             place: Place { live: "ticket", ..membership.place(visitor, PART) },
             membership,
+            has_cards: columns.iter().any(|column| !column.cards.is_empty()),
             columns,
             fields: filters(wanted),
             query: query(wanted),

@@ -38,7 +38,8 @@ pub(super) fn for_people(hint: &str) -> Option<String> {
     let is_for_agents = |part: &&str| {
         let names_tool = part.split('`').skip(1).step_by(2).any(|name| !name.starts_with("toolhost "));
         let part = part.trim_start_matches("or ");
-        names_tool || OF_AGENTS.iter().any(|begin| part.starts_with(begin))
+        // What a command shows, a page shows, too.
+        names_tool || part.starts_with("`toolhost ") || OF_AGENTS.iter().any(|begin| part.starts_with(begin))
     };
     let parts: Vec<&str> = hint.split("; ").filter(|part| !is_for_agents(part)).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
@@ -61,6 +62,7 @@ mod tests {
         for (hint, told) in [
             ("take it back first (`toolhost change undo N`), or go on", Some("take it back first, or go on")),
             ("run `toolhost login`", Some("run `toolhost login`")),
+            ("`toolhost review list` shows what waits", None),
             ("call `builder.change.validate`", None),
             ("call `builder.change.validate` (`toolhost change validate`)", None),
             ("open (`toolhost never ends", Some("open (`toolhost never ends")),

@@ -6,6 +6,7 @@ use askama::Template;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use toolhost_contract::{ErrorKind, visible_line};
+use toolhost_host::UndoStep;
 use toolhost_store::Role;
 
 use super::calls::{items, number, text};
@@ -100,12 +101,32 @@ struct UndoPage<'a> {
     address: String,
     /// The page of the call.
     call: String,
-    lines: Vec<(&'static str, String)>,
+    files: Vec<PutBack>,
     folders: Vec<String>,
     conflicts: Vec<String>,
     /// Empty where nothing can be put back by this person.
     digest: String,
     error: Option<String>,
+}
+
+/// A file that gets back what it was.
+struct PutBack {
+    path: String,
+    becomes: &'static str,
+    lines: Vec<(&'static str, String)>,
+}
+
+impl PutBack {
+    fn of(step: &UndoStep) -> Self {
+        let becomes = match (&step.now, &step.then) {
+            (None, _) => "It comes back.",
+            (_, None) => "It goes: the call has made it.",
+            (now, then) if now == then => "Who may read, write and run it becomes what it was.",
+            _ => "It becomes what it was:",
+        };
+        let lines = step.diff.lines().map(|line| (mark(line), without_marks(line))).collect();
+        Self { path: visible_line(&step.path), becomes, lines }
+    }
 }
 
 fn place<'a>(visitor: &Visitor<'a>, membership: &'a Membership) -> Place<'a> {
@@ -297,13 +318,12 @@ fn undo(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         }
         let undo = work.file_undo(by, call).await?;
         let can = membership.role <= Role::Editor && undo.conflicts.is_empty() && !undo.is_empty();
-        let lines = undo.steps.iter().flat_map(|step| step.diff.lines());
         let status = error.as_ref().map_or(StatusCode::OK, envelope::status);
         let shown = UndoPage {
             place: place(&visitor, &membership),
             address: membership.path(&format!("files/undo/{}", encoded(call))),
             call: page_of_call,
-            lines: lines.map(|line| (mark(line), without_marks(line))).collect(),
+            files: undo.steps.iter().map(PutBack::of).collect(),
             folders: undo.folders.iter().map(|folder| visible_line(folder)).collect(),
             conflicts: undo
                 .conflicts

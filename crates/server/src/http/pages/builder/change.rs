@@ -23,7 +23,7 @@ use super::super::split::{SPLIT, Split};
 use super::super::text::{When, joined};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see_done};
-use super::changes::{became, change_path, status_words};
+use super::changes::{became, change_path, deed_of, status_words};
 use super::picture::Pictures;
 use super::text::{TextPart, split};
 use super::{BY_HAND, call, encoded, is_there, place, said, work};
@@ -370,8 +370,7 @@ async fn shown(
     let is_applied = preview.change_set.status == APPLIED;
     let (sets, whole) = tokio::try_join!(work.changes(by, None, !is_applied), work.package(by))?;
     let deeds = if is_applied { work.history(by).await? } else { Vec::new() };
-    let own = &preview.change_set.change_set_id;
-    let deed = deeds.iter().find(|deed| deed.change_set_id.as_ref() == Some(own) || deed.applied_with.contains(own));
+    let deed = deed_of(&deeds, &preview.change_set.change_set_id);
     let status = tried.error.as_ref().map_or(StatusCode::OK, envelope::status);
     let around = Around { sets: &sets, deed, deeds: &deeds, whole: whole.as_deref() };
     let given_up = match &preview.change_set.rejected_by_call {

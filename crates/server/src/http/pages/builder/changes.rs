@@ -63,7 +63,7 @@ struct Group {
 struct Row {
     href: String,
     id: String,
-    status: &'static str,
+    status: String,
     by: String,
     objects: String,
     chain: String,
@@ -105,11 +105,25 @@ pub(in super::super) fn change_path(membership: &Membership, id: &str) -> String
     membership.path(&format!("builder/changes/{}", encoded(id)))
 }
 
-fn row(membership: &Membership, set: &ChangeSetLine) -> Row {
+/// The newest change that applied a set, or a part of it.
+pub(super) fn deed_of<'a>(deeds: &'a [Deed], set: &String) -> Option<&'a Deed> {
+    deeds.iter().find(|deed| deed.change_set_id.as_ref() == Some(set) || deed.applied_with.contains(set))
+}
+
+/// The change that took another one back, unless that one was taken back, too.
+fn taken_back_by(deeds: &[Deed], deed: &Deed) -> Option<i64> {
+    let undo = deed.undone_by?;
+    let stands = |other: &Deed| other.moment == undo && other.undone_by.is_some();
+    (!deeds.iter().any(stands)).then_some(undo)
+}
+
+fn row(membership: &Membership, set: &ChangeSetLine, deeds: &[Deed]) -> Row {
+    let undo = deed_of(deeds, &set.change_set_id).and_then(|deed| taken_back_by(deeds, deed));
+    let status = status_words(&set.status);
     Row {
         href: change_path(membership, &set.change_set_id),
         id: membership.masked_line(&set.change_set_id),
-        status: status_words(&set.status),
+        status: undo.map_or(status.to_owned(), |undo| format!("{status}, taken back by change {undo}")),
         by: membership.masked_line(&set.by),
         objects: objects_words(membership, &set.objects),
         chain: membership.masked_line(&set.based_on.join(", ")),
@@ -120,9 +134,12 @@ fn row(membership: &Membership, set: &ChangeSetLine) -> Row {
 fn list(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
     Box::pin(async move {
         let membership = visitor.membership(wanted.part("project")).await?;
-        let sets = work(&membership)?.changes(visitor.by(), None, false).await?;
+        let (work, by) = (work(&membership)?, visitor.by());
+        let sets = work.changes(by, None, false).await?;
         let asked =
             wanted.asked("state").filter(|state| GROUPS.iter().any(|(name, _)| name == state)).unwrap_or("open");
+        let shows_applied = asked == "applied" && sets.iter().any(|set| group(&set.status) == asked);
+        let deeds = if shows_applied { work.history(by).await? } else { Vec::new() };
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         sets.iter().for_each(|set| *counts.entry(group(&set.status)).or_default() += 1);
         let groups = GROUPS.iter().map(|(name, words)| Group {
@@ -134,7 +151,7 @@ fn list(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let shown = sets.iter().filter(|set| group(&set.status) == asked).collect();
         let address = membership.path(&format!("builder/changes?state={asked}"));
         let (shown, part) = part(shown, wanted.asked("from"), &address);
-        let rows = shown.into_iter().map(|set| row(&membership, set)).collect();
+        let rows = shown.into_iter().map(|set| row(&membership, set, &deeds)).collect();
         Ok(page(StatusCode::OK, &ChangesPage { place: place(&visitor, &membership), groups, rows, part }))
     })
 }
