@@ -46,9 +46,15 @@ impl ProjectPackage {
         links.take_earlier();
         let mut part = None;
         if !links.others.is_empty() {
-            let seen = links.chosen.iter().chain(&links.others).map(|draft| (*draft).clone()).collect();
-            let view = self.view(tx, seen).await?;
-            links.take_suppliers(&view);
+            let view = match self.own_view(tx, &mut links).await? {
+                Some(view) => view,
+                None => {
+                    let seen = links.chosen.iter().chain(&links.others).map(|draft| (*draft).clone()).collect();
+                    let view = self.view(tx, seen).await?;
+                    links.take_suppliers(&view);
+                    view
+                }
+            };
             part = (view.drafts == links.drafts()).then_some(view.part);
         }
         self.expect_whole(tx, &links).await?;
@@ -88,21 +94,56 @@ impl ProjectPackage {
         Ok((containing, referring))
     }
 
-    /// What each open set of an overlay is based on, where that is anything.
+    /// What each open set of an overlay is based on, where there are others.
     pub(super) async fn links(&self, tx: &mut Tx, overlay: &str) -> Result<BTreeMap<i64, BTreeSet<i64>>> {
-        let all = self.all_drafts(tx, overlay).await?;
-        let numbers = sets(&all);
-        if numbers.len() < 2 {
+        let marks = self.marks(tx, overlay).await?;
+        if marks.numbers().count() < 2 {
             return Ok(BTreeMap::new());
         }
-        let view = self.view(tx, all.clone()).await?;
-        let taken = |number: i64| {
-            let mut links = Links::of(number, own(&all, number), &all);
+        let key = (self.who.project_id, overlay.to_owned());
+        let mut known = self.links.known(&key, &marks);
+        let unknown: Vec<i64> = marks.numbers().filter(|number| !known.contains_key(number)).collect();
+        if unknown.is_empty() {
+            return Ok(known);
+        }
+        let all = self.all_drafts(tx, overlay).await?;
+        let mut view = None;
+        let mut found = BTreeMap::new();
+        for number in &unknown {
+            let mut links = Links::of(*number, own(&all, *number), &all);
             links.take_earlier();
-            links.take_suppliers(&view);
-            links.taken
-        };
-        Ok(numbers.into_iter().map(|number| (number, taken(number))).collect())
+            // For one of them less is read; for several, all at once.
+            let is_found = unknown.len() == 1 && self.own_view(tx, &mut links).await?.is_some();
+            if !is_found {
+                if view.is_none() {
+                    view = Some(self.view(tx, all.clone()).await?);
+                }
+                view.iter().for_each(|view| links.take_suppliers(view));
+            }
+            let mark = if links.is_settled { marks.around(*number) } else { marks.whole() };
+            known.insert(*number, links.taken.clone());
+            found.insert(*number, (mark, links.taken));
+        }
+        self.links.keep(key, &marks, found);
+        Ok(known)
+    }
+
+    /// What a set with the earlier ones that it contains is laid over, if nothing is missing in it: then no other set matters to it. `None`
+    /// where another one might, and nothing is taken.
+    async fn own_view(&self, tx: &mut Tx, links: &mut Links<'_>) -> Result<Option<View>> {
+        let all = || links.chosen.iter().chain(&links.others);
+        let makes_workflow = |draft: &&&Draft| matches!(draft.object, Object::Workflow(_)) && draft.base.is_none();
+        if all().any(|draft| draft.wanted.is_none()) || links.others.iter().any(|draft| makes_workflow(&draft)) {
+            return Ok(None);
+        }
+        let contained = links.taken.clone();
+        let view = self.view(tx, links.drafts()).await?;
+        links.take_suppliers(&view);
+        if links.is_settled {
+            return Ok(Some(view));
+        }
+        (links.taken, links.is_settled) = (contained, true);
+        Ok(None)
     }
 
     /// What these drafts and all others of the session are laid over, read once.

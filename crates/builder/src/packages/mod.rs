@@ -37,6 +37,8 @@ use std::sync::{Arc, OnceLock};
 use toolhost_contract::{Clock, Redactor};
 
 pub use apply::{Applied, Apply, UndoPlan, Undone, UndoneFile};
+use looks::KnownLinks;
+
 pub use conflict::{Conflict, Conflicts};
 pub use discard::Discarded;
 pub use error::{PackageError, Result};
@@ -71,6 +73,7 @@ pub struct Packages {
     database: Database,
     secrets: Arc<Redactor>,
     schemas: Arc<OnceLock<Schemas>>,
+    links: Arc<KnownLinks>,
 }
 
 /// The package of one project, read and changed in one name.
@@ -82,11 +85,12 @@ pub struct ProjectPackage {
     secrets: Arc<Redactor>,
     /// Compiled when first needed.
     schemas: Arc<OnceLock<Schemas>>,
+    links: Arc<KnownLinks>,
 }
 
 impl Packages {
     pub fn new(database: Database) -> Self {
-        Self { database, secrets: Arc::default(), schemas: Arc::default() }
+        Self { database, secrets: Arc::default(), schemas: Arc::default(), links: Arc::default() }
     }
 
     /// # Errors
@@ -94,7 +98,7 @@ impl Packages {
     pub fn shelf(&self, who: Who) -> Result<ProjectPackage> {
         let (db, clock) = self.database.opened()?;
         let (secrets, schemas) = (Arc::clone(&self.secrets), Arc::clone(&self.schemas));
-        Ok(ProjectPackage { db, clock, who, secrets, schemas })
+        Ok(ProjectPackage { db, clock, who, secrets, schemas, links: Arc::clone(&self.links) })
     }
 }
 

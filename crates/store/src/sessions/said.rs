@@ -23,11 +23,14 @@ impl Sessions {
         } else {
             String::new()
         };
+        // Written as a cross join, SQLite keeps the order: the sessions first. Otherwise it may read all steps of the project to find those
+        // of ten sessions.
         let text = "SELECT a.session_id, a.seq, a.step, a.at_ms, a.body
              FROM (SELECT id, steps FROM agent_session WHERE project_id = $1
                  ORDER BY updated_at_ms DESC, id DESC LIMIT $2) s
-             JOIN agent_step a ON a.project_id = $1 AND a.session_id = s.id AND a.seq >= s.steps - $5
-             WHERE (a.step = 'open' OR a.step LIKE 'say%' OR a.step LIKE 'turn%')
+             CROSS JOIN agent_step a
+             WHERE a.project_id = $1 AND a.session_id = s.id AND a.seq >= s.steps - $5
+                 AND (a.step = 'open' OR a.step LIKE 'say%' OR a.step LIKE 'turn%')
                  AND octet_length(a.body) <= $6 AND LOWER(a.body) LIKE $3 ESCAPE '\\'
              ORDER BY a.at_ms DESC, a.seq DESC LIMIT $4";
         let query = sql(text).bind(project).bind(sessions).bind(format!("%{word}%")).bind(limit);

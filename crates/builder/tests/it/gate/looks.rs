@@ -103,3 +103,24 @@ async fn a_preview_in_which_something_is_missing_is_made_again_after_each_stage(
         assert!(!is_known(&shelf, 1, &mut mark).await, "{engine}: a later set could supply it");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_was_looked_at_before_says_what_a_later_set_supplies() {
+    for engine in engines() {
+        let house = house_with_sample(&engine).await;
+        let shelf = shelf_of(&house, house.project.id);
+        let based_on = async |id: &str| {
+            let sets = shelf.change_sets(None, true).await.unwrap();
+            sets.into_iter().find(|set| set.change_set_id == id).unwrap().based_on
+        };
+        stage_text(&house, "Copy each claim", "See assets/later.md. Copy each claim").await;
+        stage(&house, json!([asset("assets/other.md", "other\n")])).await;
+        assert_eq!(based_on("cs-1").await, Vec::<String>::new(), "{engine}");
+        assert_eq!(based_on("cs-1").await, Vec::<String>::new(), "{engine}: as at the last look");
+        stage(&house, json!([asset("assets/later.md", "later\n")])).await;
+        assert_eq!(based_on("cs-1").await, ["cs-3"], "{engine}");
+        let discarded = in_session(&house, "s1", "builder.change.discard", json!({"changeSetId": "cs-3"})).await;
+        assert!(discarded.ok, "{engine}: {discarded:?}");
+        assert_eq!(based_on("cs-1").await, Vec::<String>::new(), "{engine}");
+    }
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolhost_builder::limits::Size;
-use toolhost_builder::packages::{Apply, Preview};
+use toolhost_builder::packages::{Apply, Preview, ProjectPackage};
 use toolhost_builder::{Files, Package, Severity, validate};
 use toolhost_contract::Outcome;
 use toolhost_testkit::engines::{Engine, engines};
@@ -69,6 +69,8 @@ struct Walk {
     files: Files,
     /// Previews that somebody has looked at, by set: each with its mark.
     looks: BTreeMap<i64, (String, Value)>,
+    /// Somebody who looks at the sets again and again, and so keeps what they are based on.
+    watcher: ProjectPackage,
     tally: Tally,
     story: String,
     calls: Vec<String>,
@@ -105,8 +107,9 @@ impl Walk {
         // Seeds that follow each other must not begin alike.
         let mixed = Seed::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let (model, planner) = (Model::new(start), Planner::default());
+        let watcher = shelf_of(&house, house.project.id);
         let (reads, looks, tally, calls) = (Vec::new(), BTreeMap::new(), Tally::default(), Vec::new());
-        Self { house, model, seed: mixed, planner, reads, files, looks, tally, story, calls }
+        Self { house, model, seed: mixed, planner, reads, files, looks, watcher, tally, story, calls }
     }
 
     async fn go(&mut self) {
@@ -560,6 +563,8 @@ impl Walk {
         let all: Vec<i64> = self.model.sets.keys().copied().collect();
         let Some(number) = self.one_of(&all) else { return };
         let shelf = shelf_of(&self.house, self.house.project.id);
+        let (seen, now) = (self.watcher.change_sets(None, false).await, shelf.change_sets(None, false).await);
+        assert_eq!(seen.unwrap(), now.unwrap(), "what was looked at before is listed otherwise");
         let known = self.looks.get(&number).map(|(mark, _)| mark.clone());
         let wish = Apply { number, ..Apply::default() };
         let (mark, since) = shelf.preview_since(&wish, known.as_deref()).await.unwrap();
