@@ -324,21 +324,26 @@ impl Redactor {
                         fields.insert(clean, value);
                     }
                 }
+                // A variable and its value are often fields beside each other: `{"name": "DB_PASSWORD", "value": "…"}`.
+                let of_value = ["name", "key"].into_iter().find_map(|field| fields.get(field)?.as_str());
+                let of_value = of_value.map(str::to_owned);
                 for (key, field) in fields {
+                    let name = if key == "value" { of_value.as_ref().unwrap_or(key) } else { key };
                     match field {
-                        Value::String(text)
-                            if self.names.is_in(key)
-                                && ((is_named(key) && (is_random(text) || is_no_name((key, text), "")))
-                                    || (names_password(key) && is_password(text, ""))) =>
-                        {
-                            REDACTED.clone_into(text);
-                        }
+                        Value::String(text) if self.names_secret(name, text) => REDACTED.clone_into(text),
                         _ => self.redact_json_beside(field, redacted),
                     }
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+
+    /// Whether the value of a field with this name is a secret.
+    fn names_secret(&self, name: &str, value: &str) -> bool {
+        self.names.is_in(name)
+            && ((is_named(name) && (is_random(value) || is_no_name((name, value), "")))
+                || (names_password(name) && is_password(value, "")))
     }
 
     /// Whether there is nothing to look closer at: true for nearly all text.

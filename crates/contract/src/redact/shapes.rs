@@ -321,12 +321,13 @@ pub(super) const NAMES: &[&str] = &[
 /// reported and not taken out.
 pub(super) const NAMED: &str = r#"(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|api[_-]?key|access[_-]?key|token)[a-z0-9_-]*["'`]?\s*[:=]\s*["'`]?)([^\s"'`$(){}<>\[\],;]{8,})"#;
 
-/// What leads from a name to its value: whose it is, and then a sign or a word. `password for bob: x`, `password → x`, `password is x`.
+/// What leads from a name to its value: whose it is, and then a sign or a word. `password for bob: x`, `Password (test): x`,
+/// `password → x`, `password is x`; and the field beside the one that has the name: `"name": "PASSWORD", "value": "x"`.
 macro_rules! leads_to {
     () => {
         concat!(
-            r#"(?:\\*["'`]|&#3[49];|\*{1,2}|</?[a-z]{1,6}>)?(?:\s+(?:for|of|für|pour|para)\s+(?:the\s+)?[a-z0-9_.@-]+)?"#,
-            r#"(?:\s*(?:=>|:=|->|[:=：|→]|%3d)\s*|\s+(?:is|was|ist|war|est|es|é):?\s+|\s+[-–—]\s+)"#,
+            r#"(?:\\*["'`]|&#3[49];|\*{1,2}|</?[a-z]{1,6}>)?(?:\s+(?:for|of|für|pour|para)\s+(?:the\s+)?[a-z0-9_.@-]+)?(?:\s*\([^()\n]{1,40}\))?"#,
+            r#"(?:\s*,?\s*(?:\\*["'`])?value(?:\\*["'`])?\s*[:=]\s*|\s*(?:=>|:=|->|[:=：|→]|%3d)\s*|\s+(?:is|was|ist|war|est|es|é):?\s+|\s+[-–—]\s+)"#,
             r#"(?:\\*["'`]|&#3[49];|\*{1,2}\s?|</?[a-z]{1,6}>\s?){0,2}"#,
         )
     };

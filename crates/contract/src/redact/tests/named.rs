@@ -38,6 +38,9 @@ fn a_short_password_beside_its_name_is_a_secret() {
         ("password → ", "hunter2", ""),
         ("<b>password</b>: ", "hunter2", ""),
         ("mysql -u root -p", "hunter2", " db"),
+        ("Password (test server): ", "hunter2", ""),
+        ("{\"name\": \"DB_PASSWORD\", \"value\": \"", "hunter2", "\"}"),
+        ("- name: DB_PASSWORD\n  value: ", "hunter2", "\n"),
     ] {
         // A full stop may belong to a password or end the sentence.
         let after_kept = if after == "." { "" } else { after };
@@ -56,6 +59,8 @@ fn a_short_password_beside_its_name_is_a_secret() {
         "pass: 12.345s, fail: 0",
         "bypass: route66x",
         "compass=north4711",
+        "password, a value: none",
+        "- name: PORT\n  value: 123456",
     ] {
         check(text, text);
     }
@@ -80,6 +85,8 @@ fn a_short_value_beside_the_name_of_a_secret_is_one_and_a_name_is_none() {
         ("MYSQL_PWD=", "letmein99", ""),
         ("pw: ", "hunter2", ""),
         ("the API key for bob: ", "abc12345", ""),
+        ("\"name\":\"CLIENT_SECRET\",\"value\":\"", "Zx9Kilo7", "\""),
+        ("Token (staging): ", "a1b2c3d4", ""),
         ("set aws_secret_access_key=", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", " here"),
     ] {
         check(&format!("{before}{secret}{after}"), &format!("{before}[redacted]{after}"));
@@ -103,6 +110,10 @@ fn a_short_value_beside_the_name_of_a_secret_is_one_and_a_name_is_none() {
     ] {
         check(text, text);
     }
+    let variables = |port: &str, secret: &str| json!([{"name": "PORT", "value": port}, {"name": "CLIENT_SECRET", "value": secret}, {"key": "DB_PASSWORD", "value": secret}]);
+    let mut env = variables("Zx9Kilo7", "Zx9Kilo7");
+    Redactor::default().redact_json(&mut env);
+    assert_eq!(env, variables("Zx9Kilo7", REDACTED));
     let mut data = json!({"client_secret": "Zx9Kilo7", "secretName": "db1abc2x", "token": "the first one"});
     Redactor::default().redact_json(&mut data);
     let is = json!({"client_secret": REDACTED, "secretName": "db1abc2x", "token": "the first one"});
