@@ -284,3 +284,17 @@ async fn nobody_hears_of_a_project_that_is_not_theirs_and_nobody_without_a_login
     assert!(!told.contains("changed"), "{told}");
     assert_eq!(crate::pages::Browser::fresh(&rig).get("/live").await.status, 401);
 }
+
+#[tokio::test]
+async fn whoever_signs_out_hears_nothing_of_what_happens_then() {
+    let (rig, token) = asking().await;
+    let [ours, other] =
+        [crate::pages::Browser::signed_in(&rig, "local").await, crate::pages::Browser::signed_in(&rig, "local").await];
+    let (mut live, mut stays) = (stream(&rig, &ours.cookie, &[]).await, stream(&rig, &other.cookie, &[]).await);
+    assert!(live.until("retry: ").await.1 && stays.until("retry: ").await.1);
+    assert_eq!(ours.post("/logout", "").await.status, 303);
+    ask_to_write(&rig, &token, "after.txt").await;
+    let (told, is_told) = live.until("event: changed").await;
+    assert!(!is_told, "{told}");
+    assert!(stays.until("event: changed").await.1);
+}

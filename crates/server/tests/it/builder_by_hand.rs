@@ -496,7 +496,7 @@ async fn what_is_made_by_hand_builds_on_what_is_not_applied_yet() {
     let revision = hidden(&page, "revision");
     let broken = [("name", "step:main/check"), ("revision", &*revision), ("text", "---\nschemaVersion: : x\n---\n")];
     let refused = browser.post(&edit, &form(&broken)).await;
-    assert!(refused.status == 400 && refused.body.contains("nothing was kept of it"), "{refused:?}");
+    assert!(refused.status == 400 && refused.body.contains("is discarded"), "{refused:?}");
     assert!(refused.body.contains("schemaVersion: : x"), "what was typed stays: {refused:?}");
     let send = staged(&browser, "step", &[("id", "send"), ("after", "check")]).await;
     let page = shown(&browser, &send).await;
@@ -633,7 +633,7 @@ async fn an_edit_by_hand_that_is_not_valid_is_corrected_where_it_was_typed() {
     assert_ne!(right, wrong);
     let fields = |text: &str| form(&[("name", &name), ("revision", &revision), ("text", text), ("reason", "because")]);
     let refused = browser.post(&path, &fields(&wrong)).await;
-    assert!(refused.status == 400 && refused.body.contains("nothing was kept of it"), "{refused:?}");
+    assert!(refused.status == 400 && refused.body.contains("is discarded"), "{refused:?}");
     assert!(refused.body.contains("nobody-here") && refused.body.contains("One line more."), "{refused:?}");
     assert!(shown(&browser, &format!("{BUILDER}/changes")).await.contains("0 open"));
     let taken = browser.post(&path, &fields(&right)).await;

@@ -69,6 +69,7 @@ async fn a_set_is_seen_applied_as_it_was_seen_and_taken_back() {
     let body = shown(&browser, &path).await;
     assert!(body.contains(">applied<") && !body.contains("Your decision"), "{body}");
     let history = shown(&browser, HISTORY).await;
+    assert!(shown(&browser, "/search?q=history").await.contains(&format!("href=\"{HISTORY}\"")));
     let undo = format!("{HISTORY}/2/undo");
     assert!(history.contains("Change 2: applied") && history.contains(&format!("href=\"{undo}\"")), "{history}");
     assert!(!history.contains("<button>Undo"), "an undo is looked at first: {history}");
@@ -96,6 +97,37 @@ async fn a_set_is_seen_applied_as_it_was_seen_and_taken_back() {
     assert!(list.contains(">applied<"), "what is there again is not taken back: {list}");
     let row = rig.houses[0].rows().await.into_iter().find(|row| row["tool"] == "builder.change.apply").unwrap();
     assert!(row.to_string().contains("workbench"), "{row}");
+}
+
+#[tokio::test]
+async fn a_set_that_is_applied_in_part_says_which_and_what_is_left() {
+    let rig = rig_with(sample()).await;
+    let path = format!("{CHANGES}/{}", two(&rig).await);
+    let browser = Browser::signed_in(&rig, USER_NAME).await;
+    let none = browser.get(&format!("{path}?chosen=1")).await;
+    assert!(none.status == 400 && none.body.contains("Choose at least one operation."), "{none:?}");
+    let first = shown(&browser, &format!("{path}?chosen=1&op.0=1")).await;
+    assert!(first.contains("This is a preview of the chosen operations"), "{first}");
+    let all = hidden(&shown(&browser, &path).await, "digest");
+    let digest = hidden(&first, "digest");
+    let some = form(&[("decision", "apply"), ("chosen", "1"), ("op.0", "1"), ("digest", &digest)]);
+    assert_eq!(browser.post(&path, &some).await.status, 303);
+    let part = shown(&browser, &path).await;
+    assert!(part.contains("<small>operation 0 · applied as change 2</small>"), "{part}");
+    assert!(!part.contains("name=\"op.0\"") && part.contains("name=\"op.1\""), "{part}");
+    assert!(part.contains("Operation 0 applied by") && part.contains("/history/2/undo"), "{part}");
+    let stale = browser.post(&path, &form(&[("decision", "discard"), ("digest", &all)])).await;
+    assert!(stale.status == 409 && stale.body.contains("The set is another one by now"), "{stale:?}");
+    let undo = format!("{HISTORY}/2/undo");
+    let digest = hidden(&shown(&browser, &undo).await, "digest");
+    assert_eq!(browser.post(&undo, &form(&[("digest", &digest)])).await.status, 303);
+    let back = shown(&browser, &path).await;
+    assert!(back.contains("applied as change 2, taken back by change 3"), "{back}");
+    assert!(back.contains("Change 3 took it back; an undo of change 3 brings it back."), "{back}");
+    let rest = form(&[("decision", "apply"), ("digest", &hidden(&back, "digest"))]);
+    assert_eq!(browser.post(&path, &rest).await.status, 303);
+    let whole = shown(&browser, &path).await;
+    assert!(whole.contains("Operation 1 applied by") && whole.contains("Operation 0 applied by"), "{whole}");
 }
 
 /// What the preview of an undo shows as possible, the undo does.
@@ -130,7 +162,7 @@ async fn operations_are_chosen_previewed_again_and_only_they_are_applied() {
     let path = format!("{CHANGES}/{id}");
     let all = hidden(&shown(&browser, &path).await, "digest");
     let body = shown(&browser, &format!("{path}?chosen=1&op.1=1")).await;
-    assert!(body.contains("preview of the chosen operations only") && !body.contains("+Be brief."), "{body}");
+    assert!(body.contains("preview of the chosen operations, and") && !body.contains("+Be brief."), "{body}");
     let wrong =
         browser.post(&path, &form(&[("decision", "apply"), ("digest", &all), ("chosen", "1"), ("op.1", "1")])).await;
     assert_eq!(wrong.status, 409, "the digest of all is not that of some");
@@ -187,7 +219,9 @@ async fn a_clash_is_shown_with_its_three_sides_and_cannot_be_applied() {
     assert!(!body.contains("value=\"apply\"") && body.contains("value=\"discard\""), "{body}");
     let forced = browser.post(&path, &form(&[("decision", "apply"), ("digest", &hidden(&body, "digest"))])).await;
     assert_eq!(forced.status, 409, "{forced:?}");
-    assert_eq!(browser.post(&path, "decision=discard").await.status, 303);
+    assert_eq!(browser.post(&path, "decision=discard").await.status, 409, "it says nothing of what was seen");
+    let discarded = form(&[("decision", "discard"), ("digest", &hidden(&body, "digest"))]);
+    assert_eq!(browser.post(&path, &discarded).await.status, 303);
     let given_up = shown(&browser, &path).await;
     let late = browser.post(&path, &form(&[("decision", "apply"), ("digest", "x")])).await;
     assert!(late.status == 409 && late.body.contains("another state by now: discarded"), "{late:?}");

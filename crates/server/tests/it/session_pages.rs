@@ -530,9 +530,8 @@ async fn a_form_starts_a_session_and_keeps_what_was_typed_where_it_is_wrong() {
     {
         assert!(prefilled.body.contains(shown), "{shown}: {}", prefilled.body);
     }
-    // The models are offered, the usual one stands there, and any can be typed.
-    let offered =
-        prefilled.body.contains("<datalist id=\"model-offers\">") && prefilled.body.contains("list=\"model-offers\"");
+    // The models are there to choose from, the usual one first chosen.
+    let offered = prefilled.body.contains("<select id=\"model\"") && prefilled.body.contains(" (the default)</option>");
     assert!(offered, "{}", prefilled.body);
     for (typed, beside) in [
         (form(&[("goal", " "), ("ticket", "TKT-<1>")]), "id=\"goal-error\""),
@@ -648,11 +647,13 @@ async fn a_session_at_work_can_be_told_something_and_shows_what_it_has_not_heard
     assert!(page.contains("pauses after the call under way") && !page.contains("value=\"pause\""), "{page}");
     sessions.leave(house.project.id, ID, "And hurry").await.unwrap();
     sessions.want(house.project.id, ID, toolhost_contract::Signal::Cancel).await.unwrap();
+    let page = browser.get(&path).await.body;
+    assert!(page.contains("being cancelled"), "{page}");
     held.release(SessionState::Paused, None).await.unwrap();
     assert!(browser.get(&path).await.body.contains("Message, never heard"));
     let late = browser.post(&path, &form(&[("do", "say"), ("text", "busy")])).await;
     assert!(late.status == 409 && late.body.contains("What you have written"), "{late:?}");
-    assert!(late.body.contains("<code>busy</code>"), "{late:?}");
+    assert!(late.body.contains("<code class=\"whole\">busy</code>"), "{late:?}");
 }
 
 #[tokio::test]

@@ -92,6 +92,12 @@ impl SessionRow {
     pub fn pauses(&self) -> bool {
         self.running && self.wanted.as_deref() == Some("pause")
     }
+
+    /// Whether a person has told it to end for good, and it has not yet.
+    #[must_use]
+    pub fn ends(&self) -> bool {
+        self.running && self.wanted.as_deref() == Some("cancel")
+    }
 }
 
 /// Which sessions a page of a list has.

@@ -25,7 +25,7 @@ use super::super::{envelope, told};
 use super::ended::{Ended, in_words};
 use super::failure::sentence;
 use super::markdown::Markdown;
-use super::marks::written_out;
+use super::marks::{with_ends_of, written_out};
 use super::parts::{Line, Parts, parts_of};
 use super::past::Past;
 use super::question::{answer_text, choices, heading, kind_word, question_lines};
@@ -363,7 +363,7 @@ struct Tried {
 impl Tried {
     /// What a form has, to be shown again on the last part.
     fn kept<'f>(shown: &Shown, text: String, field: &impl Fn(&str) -> &'f str) -> Self {
-        let edited = field("edited").replace("\r\n", "\n");
+        let edited = with_ends_of(&shown.detail, field("edited"));
         let is_other = !edited.is_empty() && shown.kind != AskKind::Approval && edited != shown.detail;
         Self {
             part: usize::MAX,
@@ -670,7 +670,7 @@ pub(super) async fn answer<'f>(
     // Texts of several answers stand in one form, each in a field of its own.
     let text = match word {
         "edit" if shown.kind == AskKind::Approval => Typed::of(shown, &field).arguments(shown)?,
-        "edit" => field("edited").replace("\r\n", "\n"),
+        "edit" => with_ends_of(&shown.detail, field("edited")),
         _ => text.to_owned(),
     };
     if word == "allow" && shown.kind == AskKind::Approval && Typed::of(shown, &field).is_changed(shown) {

@@ -56,6 +56,9 @@ pub(super) fn deed(registry: &Registry, name: &str, arguments: &Value) -> String
         } else {
             ""
         };
+        if let Some(told) = told_otherwise(name, arguments) {
+            return format!("{}: {told}", tool.info.title);
+        }
         if let Some(objects) = objects_of(arguments) {
             return format!("{}: {}", tool.info.title, visible_line(&objects));
         }
@@ -80,17 +83,34 @@ pub(super) fn deed(registry: &Registry, name: &str, arguments: &Value) -> String
     }
 }
 
+/// The arguments of calls that would be a riddle field by field.
+fn told_otherwise(name: &str, arguments: &Value) -> Option<String> {
+    let text = |field: &str| Some(visible_line(arguments.get(field)?.as_str()?));
+    match name {
+        "builder.change.undo" => Some(format!("change {}", arguments.get("moment")?.as_i64()?)),
+        "ticket.update_state" => {
+            let from = text("expectedState").map(|from| format!(" from {from}")).unwrap_or_default();
+            Some(format!("{}{from} to {}", text("ticketId")?, text("newState")?))
+        }
+        _ => None,
+    }
+}
+
 /// Objects of a change set that a sentence names.
 const OBJECTS_MAX: usize = 3;
 
-/// The objects that a staged change set is about: `agent clerk, step main/begin and 2 more`.
+/// What the target of an operation is named by, in the order of an object's name.
+const TARGET: [&str; 4] = ["workflowId", "nodeId", "agentId", "path"];
+
+/// The objects that a staged change set is about: `agent:clerk, step:main/begin and 2 more`.
 fn objects_of(arguments: &Value) -> Option<String> {
     let operations = arguments.pointer("/changeSet/operations")?.as_array()?;
     let object = |operation: &Value| {
         let kind = operation.get("targetType")?.as_str()?;
-        let target = operation.get("target")?.as_object()?.values().filter_map(Value::as_str).collect::<Vec<_>>();
+        let target = operation.get("target")?;
+        let parts = TARGET.iter().filter_map(|field| target.get(*field)?.as_str()).collect::<Vec<_>>();
         let verb = if operation.get("op").and_then(Value::as_str) == Some("delete") { "without " } else { "" };
-        Some(format!("{verb}{kind} {}", target.join("/")))
+        Some(format!("{verb}{kind}:{}", parts.join("/")))
     };
     let mut objects: Vec<String> = operations.iter().filter_map(object).collect();
     objects.dedup();
@@ -115,9 +135,9 @@ mod tests {
         let mut operations = vec![op("upsert", "agent", json!({ "agentId": "clerk" })), op("delete", "step", step)];
         let told = |operations: &[serde_json::Value]| objects_of(&json!({ "changeSet": { "operations": operations } }));
         let both = told(&operations);
-        assert!(both.as_deref().is_some_and(|both| both.starts_with("agent clerk, without step ")), "{both:?}");
+        assert!(both.as_deref().is_some_and(|both| both == "agent:clerk, without step:main/begin"), "{both:?}");
         operations.extend((0..3).map(|n| op("upsert", "asset", json!({ "path": format!("assets/{n}.md") }))));
-        assert!(told(&operations).is_some_and(|told| told.ends_with("assets/0.md and 2 more")));
+        assert!(told(&operations).is_some_and(|told| told.ends_with("asset:assets/0.md and 2 more")));
         assert_eq!(told(&[]), None);
     }
 

@@ -4,6 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Done {
     Applied,
+    AppliedInPart,
     Discarded,
     SidesTaken,
     TakenBack,
@@ -19,8 +20,9 @@ pub(super) enum Done {
 }
 
 impl Done {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Applied,
+        Self::AppliedInPart,
         Self::Discarded,
         Self::SidesTaken,
         Self::TakenBack,
@@ -39,6 +41,7 @@ impl Done {
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Applied => "applied",
+            Self::AppliedInPart => "applied-in-part",
             Self::Discarded => "discarded",
             Self::SidesTaken => "sides-taken",
             Self::TakenBack => "taken-back",
@@ -61,6 +64,7 @@ impl Done {
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Self::Applied => "The change set is applied.",
+            Self::AppliedInPart => "The chosen operations are applied. The others stay open.",
             Self::Discarded => "The change set is discarded. The package is as it was.",
             Self::SidesTaken => {
                 "The sides are taken. Nothing is applied yet: look below at what becomes different, then apply."

@@ -34,9 +34,12 @@ impl Ended {
             is_held_call && !part("say").and_then(Value::as_str).is_some_and(|say| say.starts_with("allow"));
         let said = match (ask.end(), outcome("ok")) {
             (AskEnd::Open, _) => return None,
+            (AskEnd::Answered, _) if part("say").is_some_and(|say| say == "edit") && !is_held_call => {
+                format!("{by} {did}. It takes the place of the agent's when the agent goes on and hears it.")
+            }
             (AskEnd::Answered, _) if !is_held_call => format!("{by} {did}. The agent has not heard it yet."),
             (AskEnd::Answered, _) if is_denied => format!("{by} {did}. The agent has not heard it yet."),
-            (AskEnd::Answered, _) => format!("{by} {did}. The call has not used this answer."),
+            (AskEnd::Answered, _) => format!("{by} {did}. The call has not used this answer yet."),
             (AskEnd::Used, _) if !is_held_call => format!("{by} {did}. The agent has heard it."),
             (AskEnd::Used, _) if is_denied => format!("{by} {did}. The call was not made."),
             (AskEnd::Used, Some(true)) => format!("{by} {did}. The call has succeeded."),

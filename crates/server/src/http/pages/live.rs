@@ -43,6 +43,8 @@ pub(crate) struct Streams {
     open: Mutex<HashMap<String, usize>>,
     of_person_max: usize,
     max: usize,
+    /// Changes when somebody has signed out here: whoever listens looks at their own login then.
+    sign_outs: watch::Sender<()>,
 }
 
 /// One of them, counted until it is dropped.
@@ -53,7 +55,12 @@ struct Counted {
 
 impl Streams {
     pub(crate) fn new(of_person_max: usize, max: usize) -> Arc<Self> {
-        Arc::new(Self { open: Mutex::default(), of_person_max, max })
+        Arc::new(Self { open: Mutex::default(), of_person_max, max, sign_outs: watch::Sender::new(()) })
+    }
+
+    /// Ends the streams of logins that have ended.
+    pub(crate) fn somebody_signed_out(&self) {
+        self.sign_outs.send_replace(());
     }
 
     fn count(self: &Arc<Self>, user: &str) -> Result<Counted, ToolError> {
@@ -143,6 +150,7 @@ impl Followed {
 struct Live {
     logins: Logins,
     login: Login,
+    sign_outs: watch::Receiver<()>,
     followed: Vec<Followed>,
     since: Instant,
     checked: Instant,
@@ -161,7 +169,8 @@ impl Source for Live {
         let alive = Instant::now() + ALIVE_EVERY;
         sleep_until(self.pause).await;
         loop {
-            if self.checked.elapsed() >= LOGIN_EVERY {
+            if self.checked.elapsed() >= LOGIN_EVERY || self.sign_outs.has_changed().unwrap_or(true) {
+                self.sign_outs.mark_unchanged();
                 self.checked = Instant::now();
                 // A database that does not answer signs nobody out.
                 if let Ok(None) = self.logins.valid(&self.login.hash).await {
@@ -178,6 +187,10 @@ impl Source for Live {
             tokio::select! {
                 changed = any_changed(&mut self.followed) => changed?,
                 () = sleep_until(self.checked + LOGIN_EVERY) => {}
+                signed_out = self.sign_outs.changed() => {
+                    signed_out.ok()?;
+                    self.sign_outs.mark_changed();
+                }
                 () = sleep_until(alive) => return Some(ALIVE),
             }
         }
@@ -250,6 +263,8 @@ pub(crate) async fn listen(
     // With an id, so that a page that hears of nothing still says where it stands when it comes again.
     let greeting = Some(format!("id: {}\nretry: {AGAIN_MS}\n\n", heard_of(&followed)).into());
     let (logins, login) = (logins.clone(), visitor.login.clone());
-    let live = Live { logins, login, followed, since, checked: since, pause: since, greeting, _counted: counted };
+    let sign_outs = streams.sign_outs.subscribe();
+    let live =
+        Live { logins, login, sign_outs, followed, since, checked: since, pause: since, greeting, _counted: counted };
     Ok(streamed(live, life))
 }

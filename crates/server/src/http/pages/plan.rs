@@ -51,7 +51,7 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The pages of the plan, as its own menu names them.
-const MENU: &[(&str, &str)] = &[
+pub(super) const MENU: &[(&str, &str)] = &[
     ("plan", "Milestones and requirements"),
     ("plan/features", "Features and components"),
     ("plan/tasks", "Tasks"),

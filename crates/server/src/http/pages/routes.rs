@@ -332,7 +332,9 @@ impl Pages {
             let error = ToolError::new(ErrorKind::Security, "This form was not sent by a page of this server.");
             return failed(&error, None);
         }
-        self.door.leave(request.headers()).await.unwrap_or_else(|error| failed(&error, None))
+        let left = self.door.leave(request.headers()).await;
+        self.streams.somebody_signed_out();
+        left.unwrap_or_else(|error| failed(&error, None))
     }
 }
 

@@ -14,6 +14,7 @@ use toolhost_store::{AskEnd, StepRow};
 use super::builder::{change_path, status_words};
 use super::calls::{items, text};
 use super::ended::in_words;
+use super::plan::MENU;
 use super::record::address;
 use super::route::{Made, Route, Wanted};
 use super::sessions::kind_of;
@@ -25,6 +26,19 @@ use super::{Place, SECTIONS, encoded, page};
 pub(super) const ROUTES: &[Route] =
     &[Route { path: "/search", name: "search", takes_forms: false, make: what_is_found }];
 
+/// Pages of a project below its sections, beside those of the plan.
+const PAGES: &[(&str, &str)] = &[
+    ("sessions/new", "Start a session"),
+    ("builder/assistant", "Ask the assistant"),
+    ("builder/findings", "Findings"),
+    ("builder/changes", "Change sets"),
+    ("builder/history", "History of the package"),
+    ("builder/import", "Import and export"),
+    ("builder/profile", "Domain profile"),
+    ("files/changes", "Changed since the last commit"),
+    ("policy/models", "Models"),
+    ("access/clients", "Clients"),
+];
 /// What is shown at once.
 const FOUND_MAX: usize = 30;
 /// Asks of one project that are looked at.
@@ -160,14 +174,19 @@ fn objects(membership: &Membership, package: &Package) -> Vec<Row> {
     };
     let mut rows = Vec::new();
     for workflow in package.workflows() {
-        rows.push(row(&Object::Workflow(workflow.id.clone()), &workflow.id));
+        rows.push(row(&Object::Workflow(workflow.id.clone()), workflow.title()));
         for node in &workflow.nodes {
             let said = |field: &str| node.value.get(field).and_then(Value::as_str).unwrap_or_default();
             let title = if said("title").is_empty() { said("id") } else { said("title") };
             rows.push(row(&Object::Step { workflow: workflow.id.clone(), node: said("id").to_owned() }, title));
         }
     }
-    rows.extend(package.agents().iter().map(|agent| row(&Object::Agent(agent.id.clone()), &agent.id)));
+    for agent in package.agents() {
+        let said = |field: &str| agent.value.pointer(field).and_then(Value::as_str).filter(|said| !said.is_empty());
+        let named = [said("/metadata/name"), said("/metadata/title")].into_iter().flatten().collect::<Vec<_>>();
+        let title = if named.is_empty() { agent.id.clone() } else { named.join(", ") };
+        rows.push(row(&Object::Agent(agent.id.clone()), &title));
+    }
     rows.extend(package.asset_paths().map(|path| row(&Object::Asset(path.to_owned()), path)));
     rows
 }
@@ -185,6 +204,9 @@ async fn search(visitor: &Visitor<'_>, query: &str) -> Result<Response<Body>, To
         let name = visible_line(&membership.project.name);
         let sections = SECTIONS.iter();
         rows.extend(sections.map(|section| row(&membership.path(section.path), section.title, &name)));
+        // Without words, they would stand before what waits.
+        let below = PAGES.iter().chain(MENU).filter(|_| !words.is_empty());
+        rows.extend(below.map(|(path, title)| row(&membership.path(path), title, &name)));
         let asks = membership.project.gate.queue().asks();
         for ask in asks.open_after(membership.project.id, 0, ASKS_MAX).await?.asks {
             let id = ask_id(ask.number);

@@ -256,7 +256,7 @@ async fn sessions_on(
             href: membership.path(&format!("builder/sessions/{}", encoded(&row.id))),
             title: headline(membership, &row.title),
             state: state_of(membership, &row, &asks_of(membership, &row.id).await?).await?,
-            when: When::on(row.updated_at_ms),
+            when: When::of(visitor, row.updated_at_ms),
             changes: sets_of(visitor, membership, &row.id).await?,
         });
     }
@@ -402,7 +402,7 @@ async fn chat_page(
                 "create" => "to be created",
                 _ => "to be changed",
             },
-            messages: steps.iter().filter_map(|step| message(registry, step)).collect(),
+            messages: steps.iter().filter_map(|step| message(visitor, registry, step)).collect(),
             unheard: if next.is_none() { unheard(visitor, membership, id).await? } else { Vec::new() },
             next,
             changes: sets_of(visitor, membership, id).await?,
@@ -453,7 +453,7 @@ fn used(row: &SessionRow, replies_left: Option<u64>) -> Vec<(&'static str, Strin
 }
 
 /// A step as a part of a talk; none of one that is nobody's word.
-fn message(registry: &Registry, step: &StepRow) -> Option<Message> {
+fn message(visitor: &Visitor<'_>, registry: &Registry, step: &StepRow) -> Option<Message> {
     let field = |at: &str| step.body.pointer(at).and_then(Value::as_str).unwrap_or_default();
     let is = |kind: &str| step.step.split('_').next() == Some(kind);
     let (class, who, text) = if is("open") {
@@ -483,7 +483,7 @@ fn message(registry: &Registry, step: &StepRow) -> Option<Message> {
         _ => Shown::markdown(&text, SAID_LEVEL, usize::MAX, usize::MAX),
     };
     let also = if is("say") { cut(field("/since")) } else { String::new() };
-    Some(Message { class, who, when: When::on(step.at_ms), text, also, step: encoded(&step.step) })
+    Some(Message { class, who, when: When::of(visitor, step.at_ms), text, also, step: encoded(&step.step) })
 }
 
 /// What was sent back, without the lines around each answer of a tool, which are for the model.

@@ -20,10 +20,10 @@ use super::super::failure::for_people;
 use super::super::marks::without_marks;
 use super::super::route::{Made, Route, Wanted};
 use super::super::split::{SPLIT, Split};
-use super::super::text::{When, joined};
+use super::super::text::{When, headline, joined};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see_done};
-use super::changes::{became, change_path, deed_of, status_words};
+use super::changes::{became, change_path, deeds_of, status_words, taken_back_by};
 use super::picture::Pictures;
 use super::text::{TextPart, split};
 use super::{BY_HAND, call, encoded, is_there, place, said, work};
@@ -68,8 +68,10 @@ struct ChangePage<'a> {
     /// Who gave it up, when, and where the audit has that.
     given_up: Option<(String, When, String)>,
     is_applied: bool,
-    applied: Option<AppliedRow>,
-    is_undone: bool,
+    /// Each change that applied it or a part of it, the newest first.
+    applied: Vec<AppliedRow>,
+    /// The goal of the session that staged it.
+    purpose: Option<String>,
     error: Option<String>,
     errors: Vec<FoundRow>,
     warnings: Vec<FoundRow>,
@@ -103,6 +105,8 @@ struct AppliedRow {
     when: When,
     /// Where the audit has it.
     href: String,
+    /// The operations that it applied, where those are not all of the set.
+    part: String,
     /// The sets that were applied with it.
     with: Vec<Link>,
     /// The change that took it back.
@@ -136,11 +140,15 @@ struct ClashRow {
 }
 
 struct OperationRow {
-    position: usize,
+    position: i64,
     what: &'static str,
     object: String,
     reason: String,
     is_chosen: bool,
+    /// Whether it was not chosen and belongs to what was.
+    comes_along: bool,
+    /// What became of it, where it is open no longer.
+    became: String,
 }
 
 /// An object of the tree, with what becomes of it.
@@ -250,6 +258,11 @@ async fn decided(
 ) -> Result<Done, ToolError> {
     match form.get("decision").map(String::as_str) {
         Some("discard") => {
+            let preview = work(membership)?.preview(visitor.by(), id, chosen(form)).await?;
+            if form.get("digest") != Some(&preview.digest()?) {
+                let message = "The set is another one by now than the page that you decided on has shown";
+                return Err(ToolError::new(ErrorKind::Conflict, message).hint("Look at it again below, then decide."));
+            }
             call(visitor, membership, "builder.change.discard", json!({ "changeSetId": id })).await?;
             Ok(Done::Discarded)
         }
@@ -266,7 +279,7 @@ async fn decided(
         Some("apply") => {
             let operations = chosen(form);
             if operations.as_ref().is_some_and(Vec::is_empty) {
-                return Err(ToolError::new(ErrorKind::Validation, "No operation is chosen"));
+                return Err(none_chosen());
             }
             let preview = work(membership)?.preview(visitor.by(), id, operations.clone()).await?;
             if !matches!(&*preview.change_set.status, "staged" | "validated") {
@@ -289,11 +302,16 @@ async fn decided(
             if let Some(operations) = operations {
                 arguments["operations"] = json!(operations);
             }
-            call(visitor, membership, "builder.change.apply", arguments).await?;
-            Ok(Done::Applied)
+            let applied = call(visitor, membership, "builder.change.apply", arguments).await?;
+            let left = applied.get("left").and_then(Value::as_u64).unwrap_or_default();
+            Ok(if left > 0 { Done::AppliedInPart } else { Done::Applied })
         }
         _ => Err(ToolError::new(ErrorKind::Validation, "Choose what to do with it")),
     }
+}
+
+fn none_chosen() -> ToolError {
+    ToolError::new(ErrorKind::Validation, "Choose at least one operation")
 }
 
 /// The name of the field of a clash, which is counted over all objects.
@@ -332,17 +350,32 @@ fn sides_of(
     Ok(sides)
 }
 
-fn applied(membership: &Membership, deeds: &[Deed], deed: &Deed, with: Vec<Link>) -> AppliedRow {
+fn applied(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    (deeds, deed): (&[Deed], &Deed),
+    set: &ChangeSetLine,
+) -> AppliedRow {
+    let is_its_own = deed.change_set_id.as_ref() == Some(&set.change_set_id);
+    let positions = deed.operations.as_ref().filter(|all| is_its_own && all.len() < set.objects.len());
+    let others = deed.change_set_id.iter().chain(&deed.applied_with).filter(|other| **other != set.change_set_id);
     let undo = deeds.iter().find(|other| Some(other.moment) == deed.undone_by);
     AppliedRow {
         moment: deed.moment,
         by: membership.masked_line(&deed.by),
-        when: When::on(deed.created_at_ms),
+        when: When::of(visitor, deed.created_at_ms),
         href: membership.path(&format!("audit/calls/{}", encoded(&deed.call_id))),
-        with,
+        part: positions.map(|all| numbers(all)).unwrap_or_default(),
+        with: others.map(|id| Link { href: change_path(membership, id), name: membership.masked_line(id) }).collect(),
         undone_by: deed.undone_by,
         redone_by: undo.and_then(|undo| undo.undone_by),
     }
+}
+
+/// `Operation 2`, `Operations 0, 3`
+fn numbers(operations: &[i64]) -> String {
+    let all: Vec<String> = operations.iter().map(ToString::to_string).collect();
+    format!("Operation{} {}", if all.len() == 1 { "" } else { "s" }, all.join(", "))
 }
 
 /// The objects that are gone afterwards.
@@ -358,6 +391,10 @@ async fn shown(
 ) -> Result<Response<Body>, ToolError> {
     let (work, by) = (work(membership)?, visitor.by());
     let mut tried = tried;
+    if tried.operations.as_ref().is_some_and(Vec::is_empty) {
+        tried.error.get_or_insert_with(none_chosen);
+        tried.refused = tried.operations.take();
+    }
     let preview = match work.preview(by, id, tried.operations.clone()).await {
         // Some operations cannot be applied without others: the page shows all, and says so.
         Err(error) if tried.operations.is_some() && error.kind != ErrorKind::Internal => {
@@ -368,17 +405,25 @@ async fn shown(
         preview => preview?,
     };
     let is_applied = preview.change_set.status == APPLIED;
+    let set = &preview.change_set;
     let (sets, whole) = tokio::try_join!(work.changes(by, None, !is_applied), work.package(by))?;
-    let deeds = if is_applied { work.history(by).await? } else { Vec::new() };
-    let deed = deed_of(&deeds, &preview.change_set.change_set_id);
+    // What is open may be applied in part.
+    let may_have_deeds = is_applied || set.objects.len() > 1;
+    let deeds = if may_have_deeds { work.history(by).await? } else { Vec::new() };
+    let deeds_of = deeds_of(&deeds, &set.change_set_id).collect();
     let status = tried.error.as_ref().map_or(StatusCode::OK, envelope::status);
-    let around = Around { sets: &sets, deed, deeds: &deeds, whole: whole.as_deref() };
+    let around = Around { sets: &sets, own: deeds_of, deeds: &deeds, whole: whole.as_deref() };
     let given_up = match &preview.change_set.rejected_by_call {
         Some(call) => who_made(visitor, membership, call).await?,
         None => None,
     };
+    let purpose = match set.session_id.starts_with(SESSION_MARK) {
+        true => membership.project.sessions.get(membership.project.id, &set.session_id).await.ok(),
+        false => None,
+    };
+    let purpose = purpose.map(|session| headline(membership, &session.title));
     let shown = change_page(visitor, membership, (&preview, &around), &tried)?;
-    Ok(page(status, &ChangePage { given_up, ..shown }))
+    Ok(page(status, &ChangePage { given_up, purpose, ..shown }))
 }
 
 /// Whether what was found is a clash, whose texts stand side by side on the page.
@@ -428,7 +473,7 @@ fn change_page<'a>(
         status: status_words(&set.status),
         by: membership.masked_line(&set.by),
         session,
-        when: When::on(set.created_at_ms),
+        when: When::of(visitor, set.created_at_ms),
         below: set.based_on.iter().map(link).collect(),
         above: around
             .sets
@@ -440,10 +485,8 @@ fn change_page<'a>(
         is_rejected: set.status == "rejected",
         given_up: None,
         is_applied: set.status == APPLIED,
-        is_undone: around.deed.is_some_and(|deed| deed.undone_by.is_some()),
-        applied: around
-            .deed
-            .map(|deed| applied(membership, around.deeds, deed, with.iter().map(|id| link(id)).collect())),
+        applied: around.own.iter().map(|deed| applied(visitor, membership, (around.deeds, deed), set)).collect(),
+        purpose: None,
         error: tried.error.as_ref().map(said),
         errors: found(|report| &report.errors),
         warnings: found(|report| &report.warnings),
@@ -452,7 +495,7 @@ fn change_page<'a>(
         can_take_sides: is_open
             && may
             && preview.conflicts.iter().map(|conflict| conflict.clashes.len()).sum::<usize>() <= SHOWN_MAX,
-        operations: operations(membership, &preview.body, tried.refused.as_deref().or(tried.operations.as_deref())),
+        operations: operations(membership, (preview, around), tried),
         is_part: tried.operations.is_some(),
         is_refused: tried.refused.is_some(),
         objects: object_rows(membership, (preview, around), &below, tried.is_split),
@@ -492,8 +535,8 @@ fn object_rows(
 /// What stands around a set.
 struct Around<'a> {
     sets: &'a [ChangeSetLine],
-    /// The change of the package that it was applied as.
-    deed: Option<&'a Deed>,
+    /// The changes of the package that applied it or a part of it, the newest first.
+    own: Vec<&'a Deed>,
     deeds: &'a [Deed],
     whole: Option<&'a WholePackage>,
 }
@@ -501,8 +544,21 @@ struct Around<'a> {
 impl Around<'_> {
     /// The other sets of the change that this one was applied as.
     fn applied_with(&self, id: &String) -> Vec<&String> {
-        let all = self.deed.into_iter().flat_map(|deed| deed.change_set_id.iter().chain(&deed.applied_with));
+        let all = self.own.first().into_iter().flat_map(|deed| deed.change_set_id.iter().chain(&deed.applied_with));
         all.filter(|other| *other != id).collect()
+    }
+
+    /// What became of an operation of the set; empty where it was not applied.
+    fn became(&self, set: &ChangeSetLine, position: i64) -> String {
+        let is_in = |deed: &&&Deed| {
+            let is_its_own = deed.change_set_id.as_ref() == Some(&set.change_set_id);
+            !is_its_own || deed.operations.as_ref().is_none_or(|all| all.contains(&position))
+        };
+        let Some(deed) = self.own.iter().find(is_in) else { return String::new() };
+        match taken_back_by(self.deeds, deed) {
+            Some(undo) => format!("applied as change {}, taken back by change {undo}", deed.moment),
+            None => format!("applied as change {}", deed.moment),
+        }
     }
 }
 
@@ -590,16 +646,28 @@ fn cut(text: &str, chars_max: usize) -> String {
 }
 
 /// The operations of a set, as it was staged.
-fn operations(membership: &Membership, body: &Value, chosen: Option<&[i64]>) -> Vec<OperationRow> {
-    let parsed = change::parse(body).map(|parsed| parsed.set.operations).unwrap_or_default();
-    let row = |(position, operation): (usize, &change::Operation)| OperationRow {
+fn operations(
+    membership: &Membership,
+    (preview, around): (&ChangePreview, &Around<'_>),
+    tried: &Tried,
+) -> Vec<OperationRow> {
+    let parsed = change::parse(&preview.body).map(|parsed| parsed.set.operations).unwrap_or_default();
+    let chosen = tried.refused.as_ref().or(tried.operations.as_ref());
+    let all = (0_i64..).zip(&parsed);
+    let is_chosen = |position: i64| chosen.is_none_or(|chosen| chosen.contains(&position));
+    let is_shown = |object: &Object| preview.diff.iter().any(|diff| diff.object == *object);
+    let is_chosen_too =
+        |object: &Object| all.clone().any(|(position, operation)| operation.object == *object && is_chosen(position));
+    let row = |(position, operation): (i64, &change::Operation)| OperationRow {
         position,
         what: if operation.op == Op::Delete { "delete" } else { "write" },
         object: membership.masked_line(&operation.object.to_string()),
         reason: membership.masked_line(operation.reason.as_deref().unwrap_or_default()),
-        is_chosen: chosen.is_none_or(|chosen| i64::try_from(position).is_ok_and(|position| chosen.contains(&position))),
+        is_chosen: is_chosen(position),
+        comes_along: tried.operations.is_some() && is_shown(&operation.object) && !is_chosen_too(&operation.object),
+        became: around.became(&preview.change_set, position),
     };
-    parsed.iter().enumerate().map(row).collect()
+    all.clone().map(row).collect()
 }
 
 fn object_row(

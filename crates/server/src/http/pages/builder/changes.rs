@@ -24,6 +24,8 @@ use super::text::TextPart;
 use super::{LISTED_MAX, Part, call, encoded, is_there, part, place, said, work};
 use crate::http::{WholePackage, envelope};
 
+/// Files of a change that are named.
+const FILES_NAMED: usize = 5;
 /// Later changes of the same files that are named.
 const LATER_MAX: usize = 5;
 
@@ -105,20 +107,20 @@ pub(in super::super) fn change_path(membership: &Membership, id: &str) -> String
     membership.path(&format!("builder/changes/{}", encoded(id)))
 }
 
-/// The newest change that applied a set, or a part of it.
-pub(super) fn deed_of<'a>(deeds: &'a [Deed], set: &String) -> Option<&'a Deed> {
-    deeds.iter().find(|deed| deed.change_set_id.as_ref() == Some(set) || deed.applied_with.contains(set))
+/// Each change that applied a set, or a part of it, the newest first.
+pub(super) fn deeds_of<'a>(deeds: &'a [Deed], set: &'a String) -> impl Iterator<Item = &'a Deed> {
+    deeds.iter().filter(move |deed| deed.change_set_id.as_ref() == Some(set) || deed.applied_with.contains(set))
 }
 
 /// The change that took another one back, unless that one was taken back, too.
-fn taken_back_by(deeds: &[Deed], deed: &Deed) -> Option<i64> {
+pub(super) fn taken_back_by(deeds: &[Deed], deed: &Deed) -> Option<i64> {
     let undo = deed.undone_by?;
     let stands = |other: &Deed| other.moment == undo && other.undone_by.is_some();
     (!deeds.iter().any(stands)).then_some(undo)
 }
 
-fn row(membership: &Membership, set: &ChangeSetLine, deeds: &[Deed]) -> Row {
-    let undo = deed_of(deeds, &set.change_set_id).and_then(|deed| taken_back_by(deeds, deed));
+fn row(visitor: &Visitor<'_>, membership: &Membership, set: &ChangeSetLine, deeds: &[Deed]) -> Row {
+    let undo = deeds_of(deeds, &set.change_set_id).next().and_then(|deed| taken_back_by(deeds, deed));
     let status = status_words(&set.status);
     Row {
         href: change_path(membership, &set.change_set_id),
@@ -127,7 +129,7 @@ fn row(membership: &Membership, set: &ChangeSetLine, deeds: &[Deed]) -> Row {
         by: membership.masked_line(&set.by),
         objects: objects_words(membership, &set.objects),
         chain: membership.masked_line(&set.based_on.join(", ")),
-        when: When::on(set.created_at_ms),
+        when: When::of(visitor, set.created_at_ms),
     }
 }
 
@@ -151,7 +153,7 @@ fn list(visitor: Visitor<'_>, wanted: Wanted) -> Made<'_> {
         let shown = sets.iter().filter(|set| group(&set.status) == asked).collect();
         let address = membership.path(&format!("builder/changes?state={asked}"));
         let (shown, part) = part(shown, wanted.asked("from"), &address);
-        let rows = shown.into_iter().map(|set| row(&membership, set, &deeds)).collect();
+        let rows = shown.into_iter().map(|set| row(&visitor, &membership, set, &deeds)).collect();
         Ok(page(StatusCode::OK, &ChangesPage { place: place(&visitor, &membership), groups, rows, part }))
     })
 }
@@ -177,6 +179,8 @@ struct DeedRow {
     /// The sets that were applied with it.
     with: Vec<(String, String)>,
     undone: Option<i64>,
+    /// The change that took that one back again.
+    redone: Option<i64>,
     /// Later changes that stand, of the same files.
     later: Vec<i64>,
     /// The page that shows what an undo would do.
@@ -203,7 +207,13 @@ fn later(deed: &Deed, all: &[Deed]) -> Vec<i64> {
     all.iter().filter(touches).map(|other| other.moment).take(LATER_MAX).collect()
 }
 
-fn deed_row(membership: &Membership, deed: &Deed, all: &[Deed], whole: Option<&WholePackage>) -> DeedRow {
+fn deed_row(
+    visitor: &Visitor<'_>,
+    membership: &Membership,
+    deed: &Deed,
+    all: &[Deed],
+    whole: Option<&WholePackage>,
+) -> DeedRow {
     let what = match (&*deed.kind, deed.undoes) {
         ("undo", Some(moment)) => format!("took change {moment} back"),
         ("apply", _) => "applied".to_owned(),
@@ -215,12 +225,14 @@ fn deed_row(membership: &Membership, deed: &Deed, all: &[Deed], whole: Option<&W
     };
     let set = |id: &String| (change_path(membership, id), membership.masked_line(id));
     let files = usize::try_from(deed.file_count).unwrap_or(usize::MAX);
-    let named = deed.files.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let named = deed.files.iter().take(FILES_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = files.saturating_sub(FILES_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     DeedRow {
         moment: deed.moment,
         what,
         by: membership.masked_line(&deed.by),
-        when: When::on(deed.created_at_ms),
+        when: When::of(visitor, deed.created_at_ms),
         objects: deed
             .objects
             .iter()
@@ -238,11 +250,12 @@ fn deed_row(membership: &Membership, deed: &Deed, all: &[Deed], whole: Option<&W
         later: if deed.undone_by.is_none() { later(deed, all) } else { Vec::new() },
         files: match named.as_str() {
             "" => "all files".to_owned(),
-            named => membership.masked_line(&format!("{}: {named}", counted(files, "file"))),
+            named => membership.masked_line(&format!("{}: {named}{more}", counted(files, "file"))),
         },
         set: deed.change_set_id.as_ref().map(set),
         with: deed.applied_with.iter().map(set).collect(),
         undone: deed.undone_by,
+        redone: all.iter().find(|other| Some(other.moment) == deed.undone_by).and_then(|undo| undo.undone_by),
         undo: (membership.role != Role::Viewer && deed.undone_by.is_none() && !deed.files.is_empty())
             .then(|| membership.path(&format!("builder/history/{}/undo", deed.moment))),
     }
@@ -359,6 +372,6 @@ async fn history(
     let whole = work.package(by).await?;
     let address = membership.path("builder/history");
     let (deeds, part) = part(all.iter().collect(), from, &address);
-    let deeds = deeds.iter().map(|deed| deed_row(membership, deed, &all, whole.as_deref())).collect();
+    let deeds = deeds.iter().map(|deed| deed_row(visitor, membership, deed, &all, whole.as_deref())).collect();
     Ok(page(StatusCode::OK, &HistoryPage { place: place(visitor, membership), deeds, part }))
 }

@@ -17,6 +17,7 @@ use toolhost_host::ANSWER_BYTES_MAX;
 use toolhost_store::Role;
 
 use super::super::done::Done;
+use super::super::marks::with_ends_of;
 use super::super::route::{Made, Route, Wanted};
 use super::super::visitor::{Membership, Visitor};
 use super::super::{Place, page, see, see_done};
@@ -134,11 +135,7 @@ async fn stage_text(
     form: &BTreeMap<String, String>,
 ) -> Result<String, ToolError> {
     let field = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
-    // Browsers send each line's end as two characters.
-    let mut text = field("text").replace("\r\n", "\n");
-    if before.contains("\r\n") {
-        text = text.replace('\n', "\r\n");
-    }
+    let text = with_ends_of(before, field("text"));
     if text == before {
         return Err(ToolError::new(ErrorKind::Validation, "Nothing is different"));
     }
@@ -210,7 +207,8 @@ pub(super) async fn stage_checked(
         format!("{}{at}{hint}", found.message)
     };
     let findings: Vec<Value> = errors.iter().map(|found| json!({ "message": line(found) })).collect();
-    let message = "This could not be applied, and nothing was kept of it. Correct it below";
+    let message =
+        format!("This could not be applied. Correct your text and send it again; {id}, which had it, is discarded");
     Err(ToolError::new(ErrorKind::Validation, message).details(json!({ "findings": findings })))
 }
 

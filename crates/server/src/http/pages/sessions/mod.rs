@@ -125,6 +125,7 @@ impl State {
     fn of(row: &SessionRow, waits: bool, why: String) -> Self {
         let (class, word, sentence) = match (row.state, row.running) {
             (SessionState::Cancelled, _) => ("", "cancelled", "A person has ended it for good."),
+            (_, true) if row.ends() => ("", "being cancelled", "It ends for good as soon as the agent lets go of it."),
             (_, true) if waits => ("people", "waiting for an answer", "The agent waits for a person to answer."),
             (_, true) if row.pauses() => ("good", WORKING, "The agent pauses after the call under way."),
             (_, true) => ("good", WORKING, "The agent is at work."),

@@ -71,16 +71,26 @@ pub(in super::super) async fn models_of(visitor: &Visitor<'_>, membership: &Memb
 /// Where a form asks for the model.
 pub(in super::super) fn model_field(models: &[ModelLine]) -> Field {
     let usual = usual_of(models);
-    let hint = match usual.is_empty() {
-        true => "One that the operator of this server has configured. It has no default: name one.",
-        false => "One that the operator of this server has configured. Where it is empty, the default is taken.",
-    };
-    Field::new("model", "Model", Shape::Offered(offers_of(models))).hint(hint).value(usual)
+    if models.is_empty() {
+        let hint = "The operator of this server has configured no model: no session can start until one is.";
+        return Field::new("model", "Model", Shape::Line).hint(hint);
+    }
+    let mut choices = offers_of(models);
+    if usual.is_empty() && choices.len() > 1 {
+        choices.insert(0, (String::new(), "choose one".to_owned()));
+    }
+    let first = choices.first().map(|(name, _)| name.clone()).unwrap_or_default();
+    let value = if usual.is_empty() { first } else { usual };
+    let hint = "The operator of this server has configured these.";
+    Field::new("model", "Model", Shape::Choice(choices)).hint(hint).value(value).needed()
 }
 
 /// Models as words that a field offers.
 fn offers_of(models: &[ModelLine]) -> Vec<(String, String)> {
-    let label = |model: &ModelLine| if model.is_usual { "the default".to_owned() } else { String::new() };
+    let label = |model: &ModelLine| {
+        let name = visible_line(&model.name);
+        if model.is_usual { format!("{name} (the default)") } else { name }
+    };
     models.iter().map(|model| (model.name.clone(), label(model))).collect()
 }
 
@@ -155,7 +165,7 @@ pub(super) fn work(membership: &Membership) -> Result<&dyn Work, ToolError> {
 fn check_model(form: &BTreeMap<String, String>, fields: &mut [Field], models: &[ModelLine]) {
     let typed = form.get("model").map(|model| model.trim()).filter(|model| !model.is_empty());
     if typed.is_none() && !models.is_empty() && usual_of(models).is_empty() {
-        complain(fields, "model", "This server has no default model: name one of those that it offers.");
+        complain(fields, "model", "This server has no default model: choose one.");
     }
     if typed.is_some_and(|typed| !models.is_empty() && models.iter().all(|model| model.name != typed)) {
         let known: Vec<&str> = models.iter().map(|model| &*model.name).collect();
