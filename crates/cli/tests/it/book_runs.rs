@@ -406,7 +406,7 @@ fn scripts() {
             None => name = part.split('`').rfind(|word| word.ends_with(".json")),
         }
     }
-    assert_eq!(saved, 4);
+    assert_eq!(saved, 5);
     project.play("scripts.md", |_| Typed::Runs, |_, line| line.to_owned());
 }
 
