@@ -128,8 +128,8 @@ impl ProjectPackage {
         Ok(known)
     }
 
-    /// What a set with the earlier ones that it contains is laid over, if nothing is missing in it: then no other set matters to it. `None`
-    /// where another one might, and nothing is taken.
+    /// What a set with the earlier ones that it contains is laid over, if nothing is missing in it: then no other set matters to it. The
+    /// answer is `None`, and `links` stay as they were, where another set might matter.
     async fn own_view(&self, tx: &mut Tx, links: &mut Links<'_>) -> Result<Option<View>> {
         let all = || links.chosen.iter().chain(&links.others);
         let makes_workflow = |draft: &&&Draft| matches!(draft.object, Object::Workflow(_)) && draft.base.is_none();

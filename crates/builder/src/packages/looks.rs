@@ -1,5 +1,5 @@
-//! Lists and previews of change sets for who has looked before: each with a mark of what it was made of, so that only what may have
-//! become another one is made again.
+//! Lists and previews of change sets for who has looked before: each with a mark of what it was made of, so that a look makes again
+//! only what may have changed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -115,7 +115,7 @@ impl Marks {
         self.of(|set| set.number <= number || set.makes_or_deletes)
     }
 
-    /// Of all of them. It is no mark of some, even where those are all.
+    /// The mark of all sets of the overlay. Its first word keeps it from being taken for the mark of some of them.
     pub(super) fn whole(&self) -> String {
         format!("all {}", self.of(|_| true))
     }

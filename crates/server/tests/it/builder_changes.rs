@@ -117,7 +117,7 @@ async fn a_set_that_is_applied_in_part_says_which_and_what_is_left() {
     assert!(!part.contains("name=\"op.0\"") && part.contains("name=\"op.1\""), "{part}");
     assert!(part.contains("Operation 0 applied by") && part.contains("/history/2/undo"), "{part}");
     let stale = browser.post(&path, &form(&[("decision", "discard"), ("digest", &all)])).await;
-    assert!(stale.status == 409 && stale.body.contains("The set is another one by now"), "{stale:?}");
+    assert!(stale.status == 409 && stale.body.contains("The set has changed since the page"), "{stale:?}");
     let undo = format!("{HISTORY}/2/undo");
     let digest = hidden(&shown(&browser, &undo).await, "digest");
     assert_eq!(browser.post(&undo, &form(&[("digest", &digest)])).await.status, 303);

@@ -1,4 +1,4 @@
-//! Lists and previews for who has looked before: nothing that has become another one is shown as it was.
+//! Lists and previews for who has looked before: a look never shows a former state.
 
 use std::time::Duration;
 

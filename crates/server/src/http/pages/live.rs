@@ -43,7 +43,7 @@ pub(crate) struct Streams {
     open: Mutex<HashMap<String, usize>>,
     of_person_max: usize,
     max: usize,
-    /// Changes when somebody has signed out here: whoever listens looks at their own login then.
+    /// This value changes when somebody signs out here: each stream then checks its own login.
     sign_outs: watch::Sender<()>,
 }
 

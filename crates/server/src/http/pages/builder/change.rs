@@ -260,7 +260,7 @@ async fn decided(
         Some("discard") => {
             let preview = work(membership)?.preview(visitor.by(), id, chosen(form)).await?;
             if form.get("digest") != Some(&preview.digest()?) {
-                let message = "The set is another one by now than the page that you decided on has shown";
+                let message = "The set has changed since the page that you decided on was made";
                 return Err(ToolError::new(ErrorKind::Conflict, message).hint("Look at it again below, then decide."));
             }
             call(visitor, membership, "builder.change.discard", json!({ "changeSetId": id })).await?;
